@@ -68,7 +68,7 @@ class PollKind(Kind[Poll]):
 
 @pytest.fixture
 def poll(monkeypatch):
-    monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, PollKind])
+    monkeypatch.setitem(kinds.KINDS, "Poll", [PollKind])
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 120)
     answers = {

@@ -6,17 +6,27 @@ A new engine is a file beside this one and a line in the register `ENGINES`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import parameter_error
 from .base import Engine, Threads
-from .dask import Dask
+
+if TYPE_CHECKING:
+    from .dask import Dask as Dask
 
 __all__ = ["Dask", "Engine", "Threads", "ENGINES", "open_engine"]
 
-ENGINES: dict[str, type[Engine]] = {"threads": Threads, "dask": Dask}
+
+def start_dask() -> Engine:
+    """The engine of Dask, which is imported when it is asked for."""
+    from .dask import Dask
+
+    return Dask()
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"threads": Threads, "dask": start_dask}
 
 # What users may give: an engine, its name, a handle of the library behind it, or nothing for threads.
 EngineLike: TypeAlias = "Engine | str | object | None"
@@ -40,7 +50,17 @@ def open_engine(engine: EngineLike) -> Iterator[Engine]:
         with kind() as named:
             yield named
     elif loaded is not None and isinstance(engine, loaded.Client):
+        from .dask import Dask
+
         yield Dask(engine)
     else:
         names = ", ".join(map(repr, ENGINES))
         raise parameter_error("engine", "fit", f"None, {names}, a distributed.Client or an Engine", engine)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Dask":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .dask import Dask
+
+    return Dask

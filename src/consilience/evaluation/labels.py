@@ -32,7 +32,8 @@ from ..arguments import check_truth, is_among
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
 from ..kernels import Floats, Integers
-from ..kinds.spans import FUSED, Spans, find_span_columns
+from ..kinds.base import FUSED
+from ..kinds.spans import Spans, find_span_columns
 from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation

@@ -11,9 +11,9 @@ from ..answers.tables import is_table
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
+from ..kinds.base import FUSED
 from ..kinds.span_task import SpansKind
 from ..kinds.spans import (
-    FUSED,
     Marks,
     Spans,
     align_marks,

@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, first_line, listing, plural, shorten, warn_of
-from ..kinds.spans import FUSED, SpanCollector, Spans
+from ..kinds.base import FUSED
+from ..kinds.spans import SpanCollector, Spans
 from . import Codec, Verdict
 from .files import encoding_error, list_inputs, open_input, open_output
 from .writing import replace_file

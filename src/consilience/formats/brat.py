@@ -23,7 +23,8 @@ import shutil
 from pathlib import Path
 
 from ..errors import InputError, plural, shorten, warn_of
-from ..kinds.spans import FUSED, Spans
+from ..kinds.base import FUSED
+from ..kinds.spans import Spans
 from . import Codec
 from .annotation_tools import (
     MarkedText,

@@ -29,7 +29,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import Python, Sentence, listing, plural, shorten, warn_of
-from ..kinds.spans import FUSED
+from ..kinds.base import FUSED
 from . import Verdict
 from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Scored, Tool, as_rating
 

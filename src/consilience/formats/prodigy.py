@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import shorten
-from ..kinds.spans import FUSED
+from ..kinds.base import FUSED
 from . import Verdict
 from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Tool
 from .files import stem

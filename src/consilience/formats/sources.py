@@ -34,7 +34,7 @@ from ..errors import (
 )
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
-from ..kinds.tag_tables import ONE_HOT, check_separator, holds_sets
+from ..kinds.tag_tables import ONE_HOT, read_rows
 from ..kinds.tags import Tags
 from ..options import ROLES, given
 from . import Format, find_by_name, readable_formats, span_formats
@@ -269,26 +269,13 @@ def read_tags(
 
 
 def take_answers(source: Any, **columns: Any) -> Answers | Tags:
-    """Answers from a table, or from the files at a path: sets of tags if they are that beyond doubt.
-
-    They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
-    """
-    form, label = columns.get("format"), columns.get("label")
-    check_separator(columns.get("separator"), "fuse")
+    """Answers from a table, or from the files at a path: or sets of tags; see `read_rows`."""
     if isinstance(source, (str, os.PathLike)):
-        table, form = open_table(to_path("path", "read_answers", source), form)
+        table, form = open_table(to_path("path", "read_answers", source), columns.get("format"))
+        columns |= {"format": form}
     else:
         table = open_frame(source)
-    columns |= {"items": _open_items(columns), "format": form}
-    is_single = isinstance(label, (str, type(None)))
-    if columns.get("separator") is None and form != ONE_HOT and not (is_single and holds_sets(table, label)):
-        return Answers.from_frame(table, **{name: value for name, value in columns.items() if name != "separator"})
-    for name in given(columns):
-        if name not in TAG_COLUMNS:
-            raise ParameterError(
-                Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
-            )
-    return Tags.from_frame(table, **{name: value for name, value in columns.items() if name in TAG_COLUMNS})
+    return read_rows(table, columns | {"items": _open_items(columns)})
 
 
 def _open_items(columns: Mapping[str, Any]) -> Any:

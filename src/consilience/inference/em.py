@@ -24,8 +24,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -72,11 +70,6 @@ class Fit(NamedTuple):
     trace: Floats
     n_iter: int
     converged: bool
-
-    @property
-    def objective(self) -> float:
-        """The objective at the final parameters."""
-        return float(self.trace[-1])
 
 
 def run_em(
@@ -372,11 +365,13 @@ def add_up(results: Iterable[tuple[RowCounts, Any]], shape: tuple[int, ...]) -> 
     """The statistics of all blocks, from counts of rows, which are distinct in a block, and summaries of each."""
     from ..kernels.answers import add_to_rows
 
-    total, summaries = np.zeros(shape), list[Any]()
-    for counts, summary in results:
-        if summaries:
-            add_to_rows(counts.rows, counts.counts, total)
-        else:  # small data are one block: nothing need be compiled for them
+    total, summary, is_first = np.zeros(shape), cast(Any, None), True
+    for counts, part in results:
+        if is_first:  # small data are one block: nothing need be compiled for them
             total[counts.rows] = counts.counts
-        summaries.append(summary)
-    return Statistics(total, reduce(add, summaries) if summaries[0] is not None else summaries[0])
+            summary = part
+        else:
+            add_to_rows(counts.rows, counts.counts, total)
+            summary = part if summary is None else summary + part
+        is_first = False
+    return Statistics(total, summary)

@@ -173,6 +173,8 @@ class LatentEstimator(LabelEstimator):
 
     _takes_content: ClassVar[bool] = True
     _start_choices: ClassVar[tuple[str, ...]] = ("majority", "moments", "best")
+    #: Whether labels follow a chain, so that spans among them can be judged.
+    _is_chain: ClassVar[bool] = False
 
     workers: str = "confusion"
     estimation: str = "variational"
@@ -217,7 +219,7 @@ class LatentEstimator(LabelEstimator):
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:  # noqa: ARG002
         """The fit with the highest objective."""
-        return max(fits.values(), key=lambda fit: fit.objective)
+        return max(fits.values(), key=lambda fit: float(fit.trace[-1]))
 
     def _fit_alone(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """The problem without features, and its fit, from which a classifier learns."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,6 @@ from .powers import (
 )
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
-from .structures.field import FieldParameters
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
@@ -115,8 +114,7 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
     if rows is not None:
         others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
     n_folds = N_FOLDS
-    field = fit.parameters.structure
-    if isinstance(field, FieldParameters) and field.coupling and problem.graph is not None and problem.graph.n_edges:
+    if problem.graph is not None and problem.graph.n_edges and cast(Any, fit.parameters.structure).coupling:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
         n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()

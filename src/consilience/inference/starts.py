@@ -29,7 +29,6 @@ from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import check_moments, fixed_prior
 from .sources import Source
 from .structures import StructureParameters, Trail
-from .structures.chain import Chain
 from .workers.priors import make_pair
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
                     Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
                     keyword="start",
                 )
-            found = moments_of(model, problem, r, plain, by_vote.structure.mean)
+            found = moments_of(model, r, plain, by_vote.structure.mean)
             if found is None:
                 starts["majority"] = by_vote
             else:
@@ -134,7 +133,7 @@ def is_start(name: str) -> bool:
     )
 
 
-def moments_of(model: LatentEstimator, problem: Problem, r: Answers, plain: Floats, prior: Floats) -> MomentFit | None:
+def moments_of(model: LatentEstimator, r: Answers, plain: Floats, prior: Floats) -> MomentFit | None:
     """Matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
     None if they would take very long, or more memory than there is.
@@ -142,7 +141,7 @@ def moments_of(model: LatentEstimator, problem: Problem, r: Answers, plain: Floa
     given = fixed_prior(model, r)
     answers = answers_to_match(r)
     try:
-        check_moments(type(model).__name__, answers, in_sequences=isinstance(problem.structure, Chain))
+        check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
     except InputError as error:
         use = Sentence("Use {start}.", start="majority")
         warn(DataWarning(f"The fit does not start from moments. {error.problem}", use, keyword="start"))

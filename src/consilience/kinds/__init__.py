@@ -1,22 +1,41 @@
 """What users bring, as answers and back: the register of kinds.
 
-A new kind is a file in this folder and one line in `KINDS`. Of kinds that take the same type, the first one that
-recognises what was brought is taken.
+A new kind is a file in this folder and an entry in `KINDS`. Nothing is imported before something of a kind is brought.
 """
 
 from __future__ import annotations
 
-from .base import AnyKind, TableKind
-from .masks import MasksKind
-from .span_task import SpansKind
-from .tags import TagsKind
+from importlib import import_module
 
-KINDS: list[type[AnyKind]] = [SpansKind, MasksKind, TagsKind, TableKind]
+from .base import AnyKind, TableKind
+
+# By the name of the type that users bring: the kinds that take it, of which the first one that recognises what was
+# brought is meant. Each is a class, or its module and name.
+KINDS: dict[str, list[str | type[AnyKind]]] = {
+    "Answers": [TableKind],
+    "Spans": ["span_task.SpansKind"],
+    "Masks": ["masks.MasksKind"],
+    "Tags": ["tags.TagsKind"],
+}
+
+
+def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
+    """The class that an entry of the register stands for."""
+    if not isinstance(entry, str):
+        return entry
+    module, name = entry.split(".")
+    kind: type[AnyKind] = getattr(import_module(f".{module}", __name__), name)
+    return kind
 
 
 def find_kind(brought: object) -> type[AnyKind] | None:
     """The kind of what was brought, None if it is still to be read."""
-    return next((kind for kind in KINDS if isinstance(brought, kind.brought) and kind.recognises(brought)), None)
+    for base in type(brought).__mro__:
+        for entry in KINDS.get(base.__name__, ()):
+            kind = load_kind(entry)
+            if isinstance(brought, kind.brought) and kind.recognises(brought):
+                return kind
+    return None
 
 
 def need_kind(brought: object) -> type[AnyKind]:
@@ -28,4 +47,5 @@ def need_kind(brought: object) -> type[AnyKind]:
 
 def name_saved() -> dict[str, type[AnyKind]]:
     """The kinds that files of models hold, by name."""
-    return {kind.name: kind for kind in KINDS if kind.is_saved}
+    kinds = [load_kind(entry) for entries in KINDS.values() for entry in entries]
+    return {kind.name: kind for kind in kinds if kind.is_saved}

@@ -28,6 +28,8 @@ from ..errors import Sentence, listing, plural, shorten, warn_of
 from ..kernels import Floats
 
 Brought = TypeVar("Brought")
+# Who is said to have given fused spans.
+FUSED = "consilience"
 
 
 class Labels(Protocol):

@@ -25,8 +25,8 @@ from ..answers.columns import (
 from ..answers.tagging import LETTERS, are_tags, find_runs, follow_alone, judge_runs, split_tag
 from ..errors import InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn_of
 from ..kernels import freeze
-from .base import AnyKind, Fused, Kind, list_given
-from .spans import FUSED, Marks, Spans, find_span_columns, read_sole_spans, sort_marks
+from .base import FUSED, AnyKind, Fused, Kind, list_given
+from .spans import Marks, Spans, find_span_columns, read_sole_spans, sort_marks
 from .tokens import Tokens, find_fused
 
 

@@ -38,10 +38,10 @@ from ..answers.item_tables import read_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
+from .base import FUSED
 from .tokens import REASONS, Tokenised, Tokens, choose_layer, make_responses, tabulate_known, tokenise
 
 # What fused spans and labels are called, as a worker.
-FUSED = "consilience"
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
 

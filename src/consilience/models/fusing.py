@@ -126,8 +126,7 @@ def choose_estimator(
     ):
         chosen = chosen.set_params(workers=NominalWorkers.name)
 
-    blocked = prepared.blocked if len(prepared.blocked) else None
-    beside = {"scale_check": scale, "soft_check": soft, "blocked": blocked, "n_blocked": prepared.n_blocked}
+    beside = {"scale_check": scale, "soft_check": soft, "blocked": prepared.blocked, "n_blocked": prepared.n_blocked}
     return chosen, prepared._replace(answers=answers, graph=graph), beside
 
 

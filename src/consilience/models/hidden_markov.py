@@ -102,6 +102,7 @@ class HiddenMarkov(StreamingModel):
 
     _structure_type: ClassVar[type[StructureParameters]] = ChainParameters
     _summary_type: ClassVar[type[Summary]] = ChainSummary
+    _is_chain: ClassVar[bool] = True
 
     coupling: str | float = "learn"
     transitions: Any = "free"

@@ -26,7 +26,6 @@ from ..inference.powers import raise_in_place
 from ..inference.preconditions import fixed_prior, given_pair
 from ..inference.sources import Source
 from ..inference.structures import StructureParameters
-from ..inference.structures.chain import ChainParameters
 from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
@@ -153,7 +152,7 @@ class LatentModel(Model, LatentEstimator):
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
             intervals = intervals._replace(prior=np.stack(ends))
         spans = None
-        if isinstance(found.structure, ChainParameters) and are_tags(r.classes):
+        if self._is_chain and are_tags(r.classes):
             left_out = self.calibration != "none" and self.max_iter > 0
             sequence = cast(Sequences, r.sequences).of_items()
             spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)

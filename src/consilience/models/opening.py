@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 from ..answers.answers import Answers
 from ..answers.columns import Values, lookup, to_column
 from ..answers.graph import Graph
-from ..answers.joining import NOBODY, leave_out, read_blocked
-from ..answers.tables import Table
+from ..answers.tables import Table, open_frame
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, warn
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind, TableKind
-from ..kinds.spans import FUSED
+from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
+from ..kinds.tag_tables import read_rows
 
 
 class Prepared(NamedTuple):
@@ -46,7 +45,7 @@ class Prepared(NamedTuple):
     graph: Graph | None
     gold: Any
     task: AnyKind = TABLE
-    blocked: Values = NOBODY
+    blocked: Values | None = None
     may_be_scale: bool = True
     n_blocked: tuple[int, int] | None = None
 
@@ -78,7 +77,6 @@ def prepare(
     from ..formats.reading import open_paths
     from ..formats.sources import as_graph, open_known
 
-    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
@@ -86,11 +84,15 @@ def prepare(
     if gold is not None and gold is not False:
         opened, gold = kind.take_known(opened, gold, open_known)
     task, answers = kind.pose(opened)
-    n_blocked = None
-    if len(blocked):
-        left = leave_out(answers, blocked)
-        n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
-        answers = left
+    blocked, n_blocked = None, None
+    if block is not None:
+        from ..answers.joining import leave_out, read_blocked
+
+        named = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+        if len(named):
+            blocked, left = named, leave_out(answers, named)
+            n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
+            answers = left
     warn_of_fused(answers)
     if gold is None:
         gold = task.choose_known(opened, answers)
@@ -141,14 +143,16 @@ def open_answers(source: object, **columns: Any) -> Any:
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
     if find_kind(source) is None:
-        from ..formats.sources import open_source, take_answers
-
         columns = {"gold": False, **columns}
-        return (
-            open_source(source, **columns)
-            if isinstance(source, (str, os.PathLike))
-            else take_answers(source, **columns)
-        )
+        if isinstance(source, (str, os.PathLike)):
+            from ..formats.sources import open_source
+
+            return open_source(source, **columns)
+        if isinstance(columns.get("items"), (str, os.PathLike)):
+            from ..formats.sources import take_answers
+
+            return take_answers(source, **columns)
+        return read_rows(open_frame(source), columns)
     if columns:
         raise ParameterError(
             f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."

@@ -44,7 +44,6 @@ from ..inference.levels import (
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.preconditions import VOTE_TABLES, check_matrices
 from ..inference.sources import Source, count_once, number_groups
-from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
 from ..inference.votes import pose_votes
 from ..inference.workers import voters
@@ -349,7 +348,7 @@ class Result:
     @property
     def is_network(self) -> bool:
         """Whether items are linked by a graph."""
-        return self.estimates is not None and isinstance(self.estimates.structure, FieldParameters)
+        return self.estimates is not None and self.estimates.structure.takes_all
 
     @cached_property
     def learned(self) -> Learned:
