@@ -92,6 +92,8 @@ _MEMORY: ContextVar[float | None] = ContextVar("memory", default=None)
 _MAPPED: WeakSet[mmap.mmap] = WeakSet()
 # An array that would take more than this part of the memory is mapped from a file.
 MAPPED_PART = 1 / 10
+# To ask how much memory there is takes longer than to fill an array of so many bytes.
+ALWAYS_FITS = 1 << 16
 
 
 @contextmanager
@@ -113,7 +115,7 @@ def allocate(shape: tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any]:
     import numpy as np
 
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if n_bytes <= MAPPED_PART * (_MEMORY.get() or available_memory()):
+    if n_bytes <= ALWAYS_FITS or n_bytes <= MAPPED_PART * (_MEMORY.get() or available_memory()):
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
         try:  # a page that the disk has no room for would end the process
