@@ -221,4 +221,4 @@ def test_a_full_disk_is_an_error(monkeypatch):
 
     monkeypatch.setattr("os.posix_fallocate", refuse)
     with pytest.raises(cs.errors.InputError, match="TMPDIR"), limits.within(1000):
-        limits.allocate((2_000,))
+        limits.allocate((20_000,))
