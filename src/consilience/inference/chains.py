@@ -49,9 +49,7 @@ HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS, MOST_PRODUCTS = 0.1, 2000, 10, 200_000_000
 FLOOR = 1e-8
 
 
-def learn_coupling(
-    source: Source, pose: Callable[[Source], Problem], run: Run, seed: int
-) -> tuple[float, list[CouplingScore]]:
+def learn_coupling(source: Source, problem: Problem, run: Run, seed: int) -> tuple[float, list[CouplingScore]]:
     """The coupling of a chain that hidden answers call for, and how well each was judged.
 
     Few pairs of worker and sequence are hidden in several folds, so that each is hidden once; of many, one part.
@@ -62,7 +60,7 @@ def learn_coupling(
     scores: list[HeldOutScore] = []
     for hidden, unit in hide_answers(r, HIDDEN, seed, n_folds):
         fold = []
-        for climbed, fit in climb(pose(source.keep(~hidden)), COUPLINGS, run):
+        for climbed, fit in climb(problem.about(source.keep(~hidden)), COUPLINGS, run):
             counts = climbed.workers.plain_counts(fit.statistics.counts)
             fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters)[0], counts))
         scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -175,6 +175,11 @@ class Problem:
     def infer(self, found: Parameters) -> tuple[Floats, float]:
         """The posteriors that parameters call for, as `infer_posterior` does."""
         return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
+
+    def about(self, source: Source) -> Problem:
+        """The same problem with other answers of the same workers, such as part of them."""
+        placed = self.engine.place(source.lay_out(self.workers))
+        return replace(self, placed=placed, n_responses=source.responses.n_responses)
 
     def find_unsaid(self) -> NDArray[np.int64]:
         """The classes that no answer can mean: no label names them, nor does silence."""

@@ -97,7 +97,7 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
 
 
 def choose_coupling(
-    source: Source, problem: Problem, pose: Callable[[Source], Problem], fit: Fit, power: float, run: Run, seed: int
+    source: Source, problem: Problem, fit: Fit, power: float, run: Run, seed: int
 ) -> tuple[float, list[CouplingScore]]:
     """The coupling that hidden items call for, and how well each was judged.
 
@@ -105,8 +105,6 @@ def choose_coupling(
     ----------
     source, problem
         What is fitted.
-    pose : callable
-        Makes the problem of other answers.
     fit : Fit
         A fit in which the coupling was learned by pseudo-likelihood.
     power : float
@@ -125,7 +123,7 @@ def choose_coupling(
     couplings, by_fold = list_couplings(agreement, power), []
     for number, hidden in enumerate(folds, 1):
         log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
-        rest = pose(source.keep(~hidden))
+        rest = problem.about(source.keep(~hidden))
         answer = np.flatnonzero(hidden)
         item = r.items_of(answer)
         unit = np.unique(item, return_inverse=True)[1]

@@ -244,7 +244,7 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
         guided = plain.with_priors(priors, shares)
-        problem = replace(problem, placed=problem.engine.place(guided.lay_out(problem.workers)))
+        problem = problem.about(guided)
         fit = model._run(problem, maximise(problem, fit.statistics, fit.parameters.prior))
         known = infer_as_used(problem, fit.parameters)[features.item]
         last, labels = labels, known.argmax(axis=1)

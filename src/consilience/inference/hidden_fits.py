@@ -44,7 +44,7 @@ from .powers import (
     weigh_powers,
 )
 from .sources import HIDDEN, MOST_ANSWERS, Source
-from .structures import Statistics, Trail, subtract_statistics
+from .structures import Trail, subtract_statistics
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
@@ -106,13 +106,8 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
     if count_units(r) < 2:
         return None
 
-    def pose(shown: Source, earlier: Statistics | None) -> Problem:
-        placed = problem.engine.place(shown.lay_out(problem.workers))
-        n_responses = shown.responses.n_responses
-        return replace(problem, placed=placed, prior=start.prior, n_responses=n_responses, earlier=earlier)
-
     if rows is not None:
-        others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
+        others = subtract_statistics(fit.statistics, replace(problem.about(part), earlier=None).expect(fit.parameters))
     n_folds = N_FOLDS
     if problem.graph is not None and problem.graph.n_edges and cast(Any, fit.parameters.structure).coupling:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
@@ -120,7 +115,7 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
-        rest, parameters = pose(shown, others), start
+        rest, parameters = replace(problem.about(shown), prior=start.prior, earlier=others), start
         statistics = rest.expect(parameters, trail)
         for _ in range(STEPS):
             parameters = maximise(rest, statistics, start.prior)

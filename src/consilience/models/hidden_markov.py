@@ -152,7 +152,7 @@ class HiddenMarkov(StreamingModel):
         if self._learns_coupling and source.before is not None and source.before.coupling_scores:
             scores = source.before.coupling_scores
         elif self._learns_coupling and count_units(source.responses) > 1:
-            coupling, scores = learn_coupling(source, lambda part: self._pose(part, None, engine), self._run, self.seed)
+            coupling, scores = learn_coupling(source, problem, self._run, self.seed)
             problem = replace(problem, structure=replace(cast(Chain, problem.structure), coupling=coupling))
         starts = find_starts(self, problem, source)
         below = [each for each in COUPLINGS if each < cast(Chain, problem.structure).coupling]

@@ -173,11 +173,7 @@ class MarkovField(LatentModel):
             agreeing = self._run(settled, first)
             hidden = None if settled is posed else hide_from_fit(source, apart, alone, self.seed)
             power = 1.0 if hidden is None else hidden.choose_power()[0].power
-
-            def pose(part: Source) -> Problem:
-                return self._pose(part, graph, engine)
-
-            coupling, scores = choose_coupling(source, settled, pose, agreeing, power, self._run, self.seed)
+            coupling, scores = choose_coupling(source, settled, agreeing, power, self._run, self.seed)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
         # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,

@@ -88,9 +88,9 @@ def prepare(
     if block is not None:
         from ..answers.joining import leave_out, read_blocked
 
-        named = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
-        if len(named):
-            blocked, left = named, leave_out(answers, named)
+        left_out = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+        if len(left_out):
+            blocked, left = left_out, leave_out(answers, left_out)
             n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
             answers = left
     warn_of_fused(answers)
