@@ -139,17 +139,14 @@ def sort_rows(
     item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, *others: Any
 ) -> tuple[Indices, Codes, Codes, list[Any]]:
     """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
-    from ..kernels.columns import find_offsets, group_answers, order_by
+    from ..kernels.columns import find_offsets, order_by
 
     n_items = count_items(keys)
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
         return find_offsets(item, n_items), worker, label, list(others)
-    worker, label, offsets = group_answers(item, n_items, worker, label)
-    if all(each is None for each in others):
-        return offsets, worker, label, list(others)
-    place, _ = order_by(item, n_items)
-    return offsets, worker, label, [None if each is None else each[place] for each in others]
+    order, offsets = order_by(item, n_items)
+    return offsets, worker[order], label[order], [None if each is None else each[order] for each in others]
 
 
 def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:

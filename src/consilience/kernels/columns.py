@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import Codes, Integers, read_only
+from . import Integers, read_only
 from .compile import LARGE, kernel
 
 Hashes = NDArray[np.uint64]
@@ -65,60 +65,19 @@ def mix_bits(hashes: Hashes) -> None:
 
 def order_by(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
     """Return (order, offsets): the stable order that sorts `keys`, and where each key 0..n_keys-1 begins in it."""
-    offsets = find_offsets(keys, n_keys)
     if keys.size < LARGE:
-        return np.argsort(keys, kind="stable"), offsets
-    order = np.empty(keys.size, np.int64)
-    sort_by_counting(read_only(keys), offsets[:-1].copy(), order)
-    return order, offsets
+        return np.argsort(keys, kind="stable"), find_offsets(keys, n_keys)
+    from scipy.sparse import csr_array
+
+    # To columns from rows, each of which holds its own number: a sort by counting.
+    rows = (np.arange(keys.size), keys, np.arange(keys.size + 1))
+    columns = csr_array(rows, shape=(keys.size, n_keys)).tocsc()
+    return columns.data, columns.indptr.astype(np.int64)
 
 
 def find_offsets(keys: Integers, n_keys: int) -> Integers:
     """Return where each key 0..n_keys-1 begins among the sorted keys, and where the last one ends."""
-    offsets = np.zeros(n_keys + 1, np.int64)
-    if keys.size < LARGE:
-        offsets[1:] = np.bincount(keys, minlength=n_keys)
-    else:
-        count_keys(read_only(keys), offsets[1:])  # `np.bincount` would copy keys of 32 bits
-    return np.cumsum(offsets, out=offsets)
-
-
-@kernel
-def count_keys(keys: Integers, counts: Integers) -> None:
-    """Add to counts[k] how often key k occurs."""
-    for i in range(keys.size):
-        counts[keys[i]] += 1
-
-
-def group_answers(item: Integers, n_items: int, worker: Codes, label: Codes) -> tuple[Codes, Codes, Integers]:
-    """Return workers and labels in the order of `order_by(item, n_items)`, and where the answers to each item begin."""
-    if item.size < LARGE:
-        order, offsets = order_by(item, n_items)
-        return worker[order], label[order], offsets
-    offsets = find_offsets(item, n_items)
-    moved = np.empty_like(worker), np.empty_like(label)
-    move_answers(read_only(item), read_only(worker), read_only(label), offsets[:-1].copy(), *moved)
-    return *moved, offsets
-
-
-@kernel
-def move_answers(
-    item: Integers, worker: Codes, label: Codes, cursor: Integers, new_worker: Codes, new_label: Codes
-) -> None:
-    """Move each answer to the place that `cursor` has for the next answer to its item."""
-    for i in range(item.size):
-        place = cursor[item[i]]
-        cursor[item[i]] = place + 1
-        new_worker[place] = worker[i]
-        new_label[place] = label[i]
-
-
-@kernel
-def sort_by_counting(keys: Integers, cursor: Integers, order: Integers) -> None:
-    """Write the stable order that sorts `keys`; `cursor` says where each key begins in it, and is used up."""
-    for i in range(keys.size):
-        order[cursor[keys[i]]] = i
-        cursor[keys[i]] += 1
+    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=n_keys))])
 
 
 def number_runs(first: Integers, second: Integers, order: Integers) -> tuple[Integers, Integers]:
