@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.classes import choose_spelling, find_by_value, normalise_column, normalise_label, to_numbers
+from ..answers.classes import choose_spelling, find_by_value, normalise_column, normalise_label, to_number, to_numbers
 from ..answers.columns import (
     Column,
     Indices,
@@ -185,6 +185,16 @@ def evaluate_labels(
         shown = list(dict.fromkeys(spelled))
         posterior = posterior @ np.array([[name == other for other in shown] for name in spelled], float)
 
+    ranks: Values = objects([])
+    if ordered:
+        ranks = _find_levels(given.label, known.label, shown, levels)
+        near = find_nearest(
+            known.label, find_classes(known.label, ranks), ranks, np.isin(np.arange(len(known.rows)), gold_row[both])
+        )
+        texts = [str(each) for each in to_values(known.label).tolist()]
+        placed = [str(ranks[at]) if at >= 0 else text for at, text in zip(near.tolist(), texts, strict=True)]
+        known = replace(known, label=to_column(placed))
+
     # Classes: those with probabilities, other labels, then known labels that no item has.
     codes, said = encode_in_order_of_appearance(given.label)
     place = find_classes(to_column(shown), said)
@@ -193,14 +203,6 @@ def evaluate_labels(
     classes = [own[at] if at >= 0 else name for name, at in zip(shown, place.tolist(), strict=True)] + others
     guess = lookup(objects(classes), to_column(said))[codes]
     n_possible, truth = len(classes), find_classes(known.label, objects(classes))
-    if ordered:
-        scale = _find_scale(known.label, classes, levels)
-        if scale is not None:
-            exact = find_classes(known.label, scale)
-            near = find_nearest(known.label, exact, scale, np.isin(np.arange(len(exact)), gold_row[both]))
-            of_scale = find_by_value(objects(classes), scale)
-            classes += scale[of_scale < 0].tolist()
-            truth = np.where(near >= 0, find_by_value(objects(classes), scale)[near], truth)
     new, values = encode_in_order_of_appearance(known.label.take(np.flatnonzero(truth < 0)))
     truth[truth < 0] = len(classes) + new
     classes += (
@@ -225,7 +227,14 @@ def evaluate_labels(
         for name, judge in (("log_loss", log_loss), ("brier", brier), ("calibration_error", calibration_error)):
             figures[name] = judge(known_codes, padded, np.arange(len(classes)))
     if ordered:
-        rank = _rank_classes(classes, levels, None if posterior is None else len(shown))
+        names = objects([str(each) for each in classes])
+        rank = find_by_value(ranks, names).astype(np.float64)
+        if (rank < 0).any():
+            raise InputError(
+                f"Labels are not among the classes {listing(ranks.tolist())}: {listing(names[rank < 0].tolist())}.",
+                Sentence("Name all levels from low to high with {classes}."),
+                keyword="classes",
+            )
         away = np.abs(rank[known_codes] - rank[guessed])
         figures["within_one"], figures["absolute_error"] = float(np.mean(away <= 1)), float(away.mean())
         figures["quadratic_kappa"] = quadratic_kappa(rank[known_codes], rank[guessed])
@@ -359,44 +368,28 @@ def _sort_rows(side: _Side, rows: Indices) -> tuple[Integers, Integers]:
     return owner, np.lexsort((position, owner))
 
 
-def _find_scale(known: Column, classes: Sequence[object], levels: Sequence[object] | None) -> Values | None:
-    """The levels of a scale of numbers, written as the labels are; None where they are not numbers.
+def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence[object] | None) -> Values:
+    """The levels from low to high: those named, numbers by their value, or the columns of probabilities.
 
-    Where no levels are named, whole numbers that are known are levels beside labels that are whole.
+    They are written as the labels are. Where none are named, and labels are whole numbers, known ones are levels too.
     """
-    written = objects([str(each) for each in classes])
-    scale = written if levels is None else objects([str(each) for each in levels])
-    place, values = find_by_value(written, scale), to_numbers(scale)
-    if values is None:
-        return None
-    scale[place >= 0] = written[place[place >= 0]]
-    if levels is not None or (values != np.round(values)).any():
-        return scale
-    gold = objects(list(dict.fromkeys(map(str, to_values(known).tolist()))))
-    whole = [each for each in gold if (value := to_numbers(objects([each]))) is not None and value % 1 == 0]
-    return objects([*scale.tolist(), *objects(whole)[find_by_value(scale, objects(whole)) < 0].tolist()])
-
-
-def _rank_classes(classes: Sequence[object], levels: Sequence[object] | None, n_shown: int | None) -> Floats:
-    """The rank of each class on its scale; numbers are told by their value."""
-    names = objects([str(each) for each in classes])
-    if levels is not None:
-        scale = objects([str(each) for each in levels])
-        place = find_by_value(scale, names)
-        if (place < 0).any():
-            raise InputError(
-                f"Labels are not among the classes {listing(scale.tolist())}: {listing(names[place < 0].tolist())}.",
-                Sentence("Name all levels from low to high with {classes}."),
-                keyword="classes",
-            )
-        return place.astype(np.float64)
-    values = to_numbers(names)
+    written = objects(list(dict.fromkeys([*map(str, to_values(given).tolist()), *shown])))
+    if named is not None:
+        levels = objects([str(each) for each in named])
+        place = find_by_value(written, levels)
+        levels[place >= 0] = written[place[place >= 0]]
+        return levels
+    values = to_numbers(written)
     if values is not None:
-        return np.unique(values, return_inverse=True)[1].astype(np.float64)
-    if n_shown == len(classes):
-        return np.arange(n_shown, dtype=np.float64)  # in the order of the columns of probabilities
+        if (values == np.round(values)).all():
+            gold = list(dict.fromkeys(map(str, to_values(known).tolist())))
+            whole = objects([each for each in gold if (value := to_number(each)) is not None and value % 1 == 0])
+            written = objects([*written.tolist(), *whole[find_by_value(written, whole) < 0].tolist()])
+        return written[np.argsort(to_numbers(written), kind="stable")]
+    if shown and len(written) == len(shown):
+        return objects(shown)
     raise InputError(
-        f"It is not known which level is higher: {listing(list(classes))}.",
+        f"It is not known which level is higher: {listing(written.tolist())}.",
         Sentence("Name the levels from low to high with {classes}."),
         keyword="classes",
     )

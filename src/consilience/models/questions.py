@@ -82,21 +82,13 @@ class Shared(NamedTuple):
         return cls(together.own, dict(zip(names, together.easiness.tolist(), strict=True)), together.trace)
 
     def describe(self) -> str:
-        """Say in words whether skills carry over."""
+        """Whether skills carry over, in words."""
+        same = f"with probability {1 - self.own:.2f} a worker has the same in a question as in all"
         if self.own > MOSTLY_OWN:
-            return (
-                f"Skills hardly carry over from one question to another: with probability {self.own:.2f} a worker has "
-                "one of their own. So the questions are fused nearly as if each were alone."
-            )
+            return f"Skills hardly carry over from one question to another: {same}. Each is fused nearly as if alone."
         if self.own > MOSTLY_SAME:
-            return (
-                f"Skills carry over in part from one question to another: with probability {1 - self.own:.2f} a worker "
-                "has the same in a question as in all. So each question says a little about the others."
-            )
-        return (
-            f"Skills carry over from one question to another: with probability {1 - self.own:.2f} a worker has the "
-            "same in a question as in all. So what is known of a worker is known by all questions."
-        )
+            return f"Skills carry over in part: {same}. Each question says a little about the others."
+        return f"Skills carry over from one question to another: {same}."
 
 
 class Questions(Mapping[str, Model]):
@@ -237,8 +229,7 @@ class Questions(Mapping[str, Model]):
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
-        read, is_path = {}, isinstance(responses, (str, os.PathLike))
-        table = open_table(os.fspath(cast(Any, responses)))[0] if is_path else open_frame(responses)
+        read, table = {}, open_rows(responses)
         for name, model in self.items():
             old, task = model.result_.given.answers, model.result_.task
             label = name if old is None else old.columns.get("label", name)
@@ -342,8 +333,7 @@ class Questions(Mapping[str, Model]):
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
         known, posed, table = split_gold(gold, list(self)), {}, None
         if responses is not None:
-            is_path = isinstance(responses, (str, os.PathLike))
-            table = open_table(os.fspath(cast(Any, responses)))[0] if is_path else open_frame(responses)
+            table = open_rows(responses)
         for name, model in self.items():
             before, rows = model.result_, None
             if table is not None:
@@ -455,6 +445,11 @@ def is_plain(value: object) -> bool:
         or isinstance(value, (bool, int, float, np.generic))
         or (isinstance(value, str) and not os.path.exists(value))
     )
+
+
+def open_rows(source: object) -> Table:
+    """The table of answers, or the one at a path."""
+    return open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
 
 
 def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
