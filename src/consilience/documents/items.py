@@ -93,54 +93,37 @@ def describe_known(view: View) -> list[Part]:
     gold, blind, found = view.result.given.gold, view.blind, view.result.calibrated
     if gold is None or not view.is_known.any():
         return []
-    rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
-    one, words, more = len(rows) == 1, list[str](), list[str]()
-    words.append(f"{plural(len(rows), 'label')} {'is' if one else 'are'} known.")
+    rows, more, is_told = np.flatnonzero(view.is_known), list[str](), view.confidence is not None
+    words = [f"{plural(len(rows), 'label')} {'is' if len(rows) == 1 else 'are'} known."]
     if blind is not None:
         truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
-        differ = np.flatnonzero(codes != truth)
-        agree = "It agrees with" if one else "All of them agree with"
-        verb = "differs from" if len(differ) == 1 else "differ from"
-        differs = f"{'It' if one else f'{len(differ):,} of them'} {verb}"
-        words.append(f"{differs if len(differ) else agree} what the answers alone say.")
-        sure = differ[confidence[differ] >= SURE]
-        sure = sure[np.argsort(-confidence[sure], kind="stable")]
-        if is_told and len(sure):
+        n_differ = int((codes != truth).sum())
+        number = f"{n_differ:,} of them" if n_differ else "None"
+        words.append(f"{number} {'differ' if n_differ > 1 else 'differs'} from what the answers alone say.")
+        sure = np.flatnonzero((codes != truth) & (confidence >= SURE))
+        sure = sure[np.argsort(-confidence[sure], kind="stable")].tolist()
+        if is_told and sure:
             named = join_names(
                 f"{view.name_of(int(rows[i]))} (known {view.classes[truth[i]]}, crowd {view.classes[codes[i]]} "
                 f"{confidence[i]:.1%})"
-                for i in sure.tolist()
+                for i in sure
             )
-            those, check = f"Known labels of {len(sure):,} items contradict labels", "Check these."
-            if len(sure) == 1:
-                those, check = "The known label of 1 item contradicts a label", "Check it."
-            words.append(f"{those} of which the crowd was at least {SURE:.0%} sure: {named}. {check}")
+            which = "known label contradicts a label" if len(sure) == 1 else "known labels contradict labels"
+            words.append(f"{len(sure):,} {which} of which the crowd was at least {SURE:.0%} sure: {named}. Check this.")
         drawn = (gold.judging & view.is_answered)[rows]
-        if drawn.sum() >= LEAST_KNOWN:
-            n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
+        n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
+        if n_drawn >= LEAST_KNOWN:
             low, high = bound_share(n_right, n_drawn)
             at_random = "" if len(rows) == int(gold.judging.sum()) else " that were drawn at random"
             right = f"right about {n_right:,} of {plural(n_drawn, 'known item')}{at_random} ({n_right / n_drawn:.1%})"
             so = "So" if at_random else "If these were drawn at random,"
             more.append(f"The answers alone are {right}.")
             more.append(f"{so} they are right about {low:.1%} to {high:.1%} of all items (95% interval).")
-    if found is not None and found.found.n_gold:
-        before, after, n_gold = found.found.power_before, found.found.power, found.found.n_gold
-        same = f"{before:.2g}" == f"{after:.2g}"
-        without = ", as without known labels." if same else f"; without known labels it would be {before:.2g}."
-        more.append(f"Probabilities are raised to the power {after:.2g}{without}")
-        more += [] if same else ["A lower power makes them less extreme."]
-        if is_told and not view.is_known.all():
-            expected = f"{view.result.labels.confidence[~view.is_known].mean():.1%}", f"{found.blind_accuracy:.1%}"
-            as_before = ", as" if expected[0] == expected[1] else f"; it would be {expected[1]}"
-            what = f"The expected accuracy of the labels that are not known is {expected[0]}"
-            more.append(f"{what}{as_before} without known labels.")
-        if is_told and n_gold < LEAST_KNOWN and after < before:
-            count = "1 known label counts" if n_gold == 1 else f"{n_gold} known labels count"
-            words.append(
-                f"Only {count} as drawn at random. So few say little about the other items, and probabilities are "
-                "lowered as a precaution, whatever the few labels say."
-            )
+    n_gold = 0 if found is None else found.found.n_gold
+    if found is not None and is_told and 0 < n_gold < LEAST_KNOWN and found.found.power < found.found.power_before:
+        counts = f"{plural(n_gold, 'known label')} {'counts' if n_gold == 1 else 'count'} as drawn at random"
+        lowered = "So few say little about the other items, and probabilities are lowered as a precaution."
+        words += [f"Only {counts}.", lowered]
     return [Text(words), *([Section("In detail", [Text(more)])] if more else [])]
 
 
