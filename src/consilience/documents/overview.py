@@ -7,7 +7,7 @@ deeper, are in the other modules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import numpy as np
@@ -380,17 +380,7 @@ def list_first_labels(found: Result, most: int) -> Table:
 
 def describe_questions(found: Any, title: str = "") -> Document:
     """The overview of several questions to the same workers, with that of each."""
-    documents = {name: describe_fit(model, name) for name, model in found.items()}
-    rows = []
-    for name, document in documents.items():
-        values = {each.key: each.value for facts in document.find(Facts) for each in facts.facts}
-        tags, compared, told = values["tags"], values["comparison"], values["mean_confidence"]
-        sizes = len(values["classes"]), values["items"], values["answers"]
-        sure = told if tags is None or told is None else tags["mean_confidence"]
-        rows.append([name, *sizes, sure, "" if compared is None else compared["verdict"]])
-    counted = ("classes", "items", "answers")
-    columns = [Column("question", "question"), *(Column(name, name, "count") for name in counted)]
-    columns += [Column("mean_confidence", "confidence", "figure"), Column("verdict", "against the vote")]
+    documents = [describe_fit(model, name) for name, model in found.items()]
     blocked = max((len(each.result_.blocked) for each in found.values() if each.result_.blocked is not None), default=0)
     shared, workers = found.shared_, pa.table(found.worker_report()).to_pylist()
     facts = [
@@ -401,13 +391,29 @@ def describe_questions(found: Any, title: str = "") -> Document:
         Fact("workers", "", workers),
     ]
     suspects = sorted((row for row in workers if (row["chance"] or 0.0) >= SUSPECT), key=lambda row: -row["chance"])
-    heads = [Column("worker", "worker"), Column("answers", "answers", "count")]
-    heads += [Column(name, name, "figure") for name in ("accuracy", "chance")]
     listed: list[Part] = [Text(["No worker seems to answer without looking, judging by all questions."])]
     if suspects:
-        first = [[row[each.key] for each in heads] for row in suspects[:N_SUSPECTS]]
+        heads = [Column("worker", "worker"), Column("answers", "answers", "count")]
+        heads += [Column(name, name, "figure") for name in ("accuracy", "chance")]
         who = "Who may answer without looking, over all questions"
         remedy = "Leave out those above .9 with --block FILE, a table with a column worker."
-        listed = [Table("", who, heads, first, len(suspects) - len(first)), Text([remedy])]
-    parts: list[Part] = [Facts(facts), Table("", "", columns, rows), Text([found.explain_sharing()])]
-    return Document(title, "", [*parts, *documents.values(), *listed])
+        listed = [Table("", who, heads, suspects[:N_SUSPECTS], max(0, len(suspects) - N_SUSPECTS)), Text([remedy])]
+    table = tabulate_questions(found, {})
+    parts: list[Part] = [Facts(facts), replace(table, key="", title=""), Text([found.explain_sharing()])]
+    return Document(title, "", [*parts, *documents, *listed])
+
+
+def tabulate_questions(found: Any, verdicts: Mapping[str, str]) -> Table:
+    """The questions: what can be true, how many items and answers there are, and how sure the labels are."""
+    rows = []
+    for name, model in found.items():
+        values = {each.key: each.value for each in list_facts(model)}
+        tags, compared, told = values["tags"], values["comparison"], values["mean_confidence"]
+        sizes = len(values["classes"]), values["items"], values["answers"]
+        sure = told if tags is None or told is None else tags["mean_confidence"]
+        verdict = verdicts.get(name) or ("" if compared is None else compared["verdict"])
+        rows.append([name, *sizes, sure, verdict])
+    columns = [Column("question", "question")]
+    columns += [Column(name, name, "count") for name in ("classes", "items", "answers")]
+    columns += [Column("mean_confidence", "confidence", "figure"), Column("verdict", "against the vote")]
+    return Table("questions", "Questions", columns, rows)

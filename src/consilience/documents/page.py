@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from ..answers.columns import Column as Values
-from ..answers.columns import spell_surrogates, to_values
+from ..answers.columns import spell_surrogates
 from ..errors import plural, to_sentence
 from ..inference import sum_by
 from ..results.comparison import LEAST_HIDDEN, is_unclear
@@ -36,6 +37,7 @@ from .document import (
     to_name,
 )
 from .items import LEAST_KNOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
+from .overview import tabulate_questions
 from .special import (
     describe_network,
     describe_sequences,
@@ -56,8 +58,6 @@ UNDECIDED = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED = "The probabilities of this model are not calibrated."
 # Of several questions: the workers who are shown, and who are in the page at all; the most that the menu names.
 N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
-# Of labels that were not compared with majority vote.
-NOT_COMPARED = "not compared"
 
 
 def describe_page(view: View, title: str) -> Document:
@@ -225,7 +225,7 @@ def draw_confidence(view: View) -> Chart | None:
 
 def describe_answers(view: View) -> list[Part]:
     """How many answers there are, what they say, and how far they agree."""
-    per_item, per_worker, words = draw_per_item(view), draw_per_worker(view), list[str]()
+    per_item, per_worker, words = draw_numbers(view, "Items"), draw_numbers(view, "Workers"), list[str]()
     if per_item is None:
         words.append(f"Each item has {plural(int(view.n_answers[0]), 'answer')}.")
     if per_worker is None:
@@ -238,22 +238,15 @@ def describe_answers(view: View) -> list[Part]:
     return [Columns(charts), *([Section("Answers in numbers", fold)] if fold else [])]
 
 
-def draw_per_item(view: View) -> Chart | None:
-    """How many answers items have; None if all have equally many."""
-    numbers = view.n_answers
+def draw_numbers(view: View, of: str) -> Chart | None:
+    """How many answers "Items" have, or "Workers" gave; None if all have equally many."""
+    numbers = view.n_answers if of == "Items" else view.answers.votes_per_worker()
     if len(numbers) and numbers.min() == numbers.max():
         return None
     alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
-    return draw_bars("Answers per item", alt, *bin_counts(numbers), "Answers", "Items")
-
-
-def draw_per_worker(view: View) -> Chart | None:
-    """How many answers workers gave; None if all gave equally many."""
-    numbers = view.answers.votes_per_worker()
-    if len(numbers) and numbers.min() == numbers.max():
-        return None
-    alt = f"The median worker gave {plural(round(np.median(numbers) if len(numbers) else 0.0), 'answer')}."
-    return draw_bars("Answers per worker", alt, *bin_counts(numbers), "Answers", "Workers")
+    if of == "Workers":
+        alt = f"The median worker gave {plural(round(np.median(numbers) if len(numbers) else 0.0), 'answer')}."
+    return draw_bars(f"Answers per {of[:-1].lower()}", alt, *bin_counts(numbers), "Answers", of)
 
 
 def draw_classes(view: View) -> Chart:
@@ -337,8 +330,8 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
     "classes": (draw_classes, ""),
     "votes": (draw_votes, "the answers are no soft votes"),
     "agreement": (draw_agreement, "no item has two answers"),
-    "answers_per_item": (draw_per_item, "all items have the same number of answers"),
-    "answers_per_worker": (draw_per_worker, "all workers gave the same number of answers"),
+    "answers_per_item": (lambda view: draw_numbers(view, "Items"), "all items have the same number of answers"),
+    "answers_per_worker": (lambda view: draw_numbers(view, "Workers"), "all workers gave the same number of answers"),
     "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN} known labels that were drawn at random"),
     "tags": (draw_tags, "only those of TagSets have it"),
     "transitions": (draw_transitions, "only those of HiddenMarkov have it"),
@@ -348,76 +341,46 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
 # -------------------------------------------------------------------------------------------------- several questions
 
 
-def describe_questions_page(
-    title: str,
-    documents: Mapping[str, Document],
-    counts: Mapping[str, Mapping[str, Any]],
-    sharing: str,
-    workers: Mapping[str, Values],
-) -> Document:
-    """Several questions: how they compare with majority vote, who answers without looking, and each by itself.
+def describe_questions_page(found: Any, title: str) -> Document:
+    """Several questions: how they compare with majority vote, who answers without looking, and each by itself."""
+    documents = {name: describe_page(View(model), name) for name, model in found.items()}
+    links = [f"question-{n}" for n in range(len(documents))]
+    table = tabulate_questions(found, {name: each.badge or each.headline for name, each in documents.items()})
+    table = replace(table, links=links)
 
-    Parameters
-    ----------
-    title : str
-        What the page is called.
-    documents : mapping
-        The page on each question.
-    counts : mapping
-        Of each question the classes, and the numbers of items and answers.
-    sharing : str
-        Whether skills carry over.
-    workers : mapping
-        The columns of the report on workers over all questions.
-    """
-    names, rows = list(documents), list[tuple[Any, ...]]()
-    for name, document in documents.items():
-        of = counts[name]
-        sizes = len(of["classes"]), of["items"], of["answers"]
-        rows.append((spell_surrogates(name), *sizes, of["mean_confidence"], document.badge or document.headline))
-    columns = [Column("question", "Question"), Column("classes", "Classes", "count"), Column("items", "Items", "count")]
-    columns += [Column("answers", "Answers", "count"), Column("mean_confidence", "Mean confidence", "percent")]
-    columns += [Column("verdict", "In predicting hidden answers")]
-    links = [f"question-{n}" for n in range(len(names))]
-    table = Table("questions", "Questions", columns, rows, links=links)
-
-    found = {name: to_values(column).tolist() for name, column in workers.items()}
-    order = sorted(range(len(found["worker"])), key=lambda m: -np.nan_to_num(found["chance"][m]))
-    why = "The probability that the worker answers without looking"
+    workers = pa.table(found.worker_report()).to_pylist()
+    workers.sort(key=lambda row: -(row["chance"] or 0.0))
     heads = [Column("worker", "Worker"), Column("answers", "Answers", "count")]
+    why = "The probability that the worker answers without looking"
     heads.append(Column("chance", "By chance", "share", why))
-    heads += [Column("remarks", "Remarks")] if any(found["remarks"]) else []
+    heads += [Column("remarks", "Remarks")] if any(row["remarks"] for row in workers) else []
     heads.append(Column("accuracy", "Accuracy", "share"))
-    heads += [Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in names]
-    listed = [[found[each.key][m] for each in heads] for m in order[:N_WORKERS]]
+    heads += [Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in documents]
     parts: list[Part] = [
         Text(["Those come first who most probably answer without looking. Talk to workers above 90%."]),
-        Table("workers", "Workers over all questions", heads, listed[:N_SHOWN]),
+        Table("workers", "Workers over all questions", heads, workers[:N_SHOWN]),
     ]
-    if listed[N_SHOWN:]:
-        title_more = f"{len(listed) - N_SHOWN:,} more workers"
-        n_more = f"These are the first {len(listed):,} of {len(order):,} workers."
-        note = [Text([n_more])] if len(order) > len(listed) else []
-        parts.append(Section(title_more, [Table("more_workers", title_more, heads, listed[N_SHOWN:]), *note]))
+    if workers[N_SHOWN:]:
+        others = workers[N_SHOWN:N_WORKERS]
+        more = f"{len(others):,} more workers"
+        left_out = [Text([f"There are {len(workers):,} workers."])] if len(workers) > N_WORKERS else []
+        parts.append(Section(more, [Table("more_workers", more, heads, others), *left_out]))
 
-    badges = [document.badge for document in documents.values()]
-    kinds = Counter(f"{badge[0].lower()}{badge[1:]}" if badge else NOT_COMPARED for badge in badges)
-    said = [(n, words.replace("no clear", "without a clear")) for words, n in kinds.items()]
-    listing = ", ".join(f"{n} {words}" for n, words in said)
-    headline = f"{plural(len(names), 'question')}: in predicting hidden answers, {listing}."
-    if len(said) == 1:
-        where = "" if said[0][1] == NOT_COMPARED else " in predicting hidden answers"
-        headline = f"{plural(len(names), 'question')}, all {said[0][1]}{where}."
-    facts = [Fact("questions", "Questions", len(names), format="count")]
-    facts += [Fact("workers", "Workers", len(order), format="count")]
-    facts += [Fact("answers", "Answers", sum(row[3] for row in rows), format="count")]
-    menus = name_all([*names, ""])[:-1] if len(names) <= MOST_NAMED else [""] * len(names)
-    each = [
-        Section(to_name(name), [documents[name]], link, menu)
-        for link, name, menu in zip(links, names, menus, strict=True)
+    badges = Counter(f"{each.badge[0].lower()}{each.badge[1:]}" for each in documents.values() if each.badge)
+    said = [f"{n:,} {words.replace('no clear', 'without a clear')}" for words, n in badges.items()]
+    n_other = len(documents) - badges.total()
+    listing = ", ".join([*said, *([f"{n_other:,} not compared"] if n_other else [])])
+    facts = [
+        Fact("questions", "Questions", len(documents), format="count"),
+        Fact("workers", "Workers", len(workers), format="count"),
+        Fact("answers", "Answers", sum(row[3] for row in table.cells()), format="count"),
     ]
-    head: list[Part] = [Facts(facts), Text([sharing])]
-    asked = Section("Questions", [table], "questions", "Questions")
-    return Document(
-        title, headline, [*head, asked, Section("Workers over all questions", parts, "workers", "Workers"), *each]
-    )
+    menus = name_all([*documents, ""])[:-1] if len(documents) <= MOST_NAMED else [""] * len(documents)
+    each = zip(links, documents.items(), menus, strict=True)
+    sections = [
+        Section("Questions", [table], "questions", "Questions"),
+        Section("Workers over all questions", parts, "workers", "Workers"),
+        *(Section(to_name(name), [document], link, menu) for link, (name, document), menu in each),
+    ]
+    headline = f"{plural(len(documents), 'question')}: in predicting hidden answers, {listing}."
+    return Document(title, headline, [Facts(facts), Text([found.explain_sharing()]), *sections])

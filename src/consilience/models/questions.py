@@ -23,8 +23,7 @@ from ..answers.previews import build_report, round_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..arguments import check_truth, to_path
 from ..documents.document import Document
-from ..documents.page import describe_page, describe_questions_page
-from ..documents.view import View
+from ..documents.page import describe_questions_page
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
@@ -349,9 +348,7 @@ class Questions(Mapping[str, Model]):
 
     def page(self, title: str) -> Document:
         """The report."""
-        documents = {name: describe_page(View(model), name) for name, model in self.items()}
-        counts = {name: count_question(model.result_) for name, model in self.items()}
-        return describe_questions_page(title, documents, counts, self.explain_sharing(), report_workers(self))
+        return describe_questions_page(self, title)
 
 
 def name_member(number: int) -> str:
@@ -462,18 +459,6 @@ def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
     cells = to_values(table.read(label)).tolist()
     is_answered = any(not is_missing(cell) and str(cell).strip() for cell in cells)
     return table if is_answered else table.keep(np.empty(0, np.int64))
-
-
-def count_question(found: Result) -> dict[str, Any]:
-    """How many items and answers a question has, what can be true, and how sure its results are."""
-    figures = {"items": found.labels.n_items, "answers": int(found.n_answers.sum())}
-    if not isinstance(found.task, TagsKind):
-        return figures | {"classes": found.names.classes.tolist(), "mean_confidence": found.told_confidence}
-    # A set is one answer about an item, and the tags are what can be true.
-    tags = found.task.tags.tolist()
-    n_sets, size, confidence = found.task.add_up(found)
-    sets = {"items": n_sets, "answers": figures["answers"] // max(len(tags), 1), "classes": tags, "mean_size": size}
-    return sets | {"mean_confidence": None if found.told_confidence is None else confidence}
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
