@@ -255,7 +255,7 @@ def test_a_round_of_questions_of_which_half_are_answered(crowd):
     done = run("update", model, asked)
     assert done.exit_code == 0, done.stderr
     assert "4 rows" in done.stderr
-    assert "have no label and are left out" in done.stderr
+    assert "Left out, since they are not answered yet" in done.stderr
     assert "4 new answers" in done.stdout
     assert cs.load(model).responses_.n_responses == n_answers + 4
     again = run("next", model, "--questions", "-n", "8", "--asked", asked, "--json")
