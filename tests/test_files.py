@@ -112,21 +112,6 @@ def test_categories_keep_their_order(folder, suffix):
     assert back.chunk(0).dictionary.to_pylist() == ["low", "high", "unused"]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
-def test_categories_are_written_as_values_in_text(folder, suffix):
-    table = pa.table(
-        {"text": pa.array(["b", None, "a"]).dictionary_encode(), "i": pa.array([3, 1, 3]).dictionary_encode()}
-    )
-    write_table(table, f"table{suffix}")
-    assert read_table(f"table{suffix}").table.to_pydict() == table.to_pydict()
-
-
-def test_chunks_with_different_dictionaries_are_written(folder):
-    chunks = [pa.array(["x"]).dictionary_encode(), pa.array(["y"]).dictionary_encode()]
-    write_table(pa.table({"a": pa.chunked_array(chunks)}), "table.arrow")
-    assert read_table("table.arrow").table.to_pydict() == {"a": ["x", "y"]}
-
-
 def test_csv_is_quoted_only_where_needed(folder):
     write_table(pa.table({"item": [1, 2], "label": ["cat", 'a "b"'], "p": [0.5, None]}), "table.csv")
     assert Path("table.csv").read_text() == 'item,label,p\n1,cat,0.5\n2,"a ""b""",\n'
@@ -135,13 +120,6 @@ def test_csv_is_quoted_only_where_needed(folder):
 def test_json_lines_are_valid_json(folder):
     write_table(pa.table({"label": ["é"], "p": [float("nan")], "q": [1.5]}), "table.jsonl")
     assert Path("table.jsonl").read_text("utf-8") == '{"label": "é", "p": null, "q": 1.5}\n'
-
-
-def test_arrow_streams_are_read(folder):
-    table = pa.table({"a": [1, 2]})
-    with pa.OSFile("table.arrow", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    assert read_table("table.arrow").table.equals(table)
 
 
 # The register of formats
@@ -289,17 +267,6 @@ def test_answers_remember_their_columns(folder):
     assert cs.Answers.from_matrix([[0, 1]]).columns == {}
 
 
-def test_an_arrow_table_stays_one(folder, monkeypatch):
-    write_table(read("a.csv", ANSWERS), "a.parquet")
-
-    def refuse(*_, **__):
-        raise AssertionError("not through narwhals")
-
-    monkeypatch.setattr("narwhals.stable.v1.from_native", refuse)
-    for path in ("a.csv", "a.parquet"):
-        assert cs.read_answers(path, worker="who").n_responses == 3
-
-
 def test_items_may_be_in_a_file(folder):
     write("a.csv", ANSWERS)
     write("items.csv", "task\n3\n2\n")
@@ -416,10 +383,6 @@ def test_missing_file(folder):
     assert "folder 'nowhere'" in message(read_table, os.path.join("nowhere", "answers.csv"))
 
 
-def test_unsupported_suffix(folder):
-    assert ".csv .tsv .jsonl" in message(read_table, write("answers.xlsx", "x"))
-
-
 def test_nothing_to_read(folder):
     Path("d").mkdir()
     assert "found nothing" in message(read_table, "d")
@@ -450,12 +413,6 @@ def test_header_only(folder, content):
     assert "columns 'a', 'b' and no rows" in message(read_table, write("a.csv", content))
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_table_without_rows(folder, suffix):
-    write_table(pa.table({"a": pa.array([], pa.string())}), f"a{suffix}")
-    assert "columns 'a' and no rows" in message(read_table, f"a{suffix}")
-
-
 @pytest.mark.parametrize("block", [1 << 22, 1 << 10])
 def test_ragged_rows(folder, block, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", block)
@@ -483,10 +440,6 @@ def test_wrong_encoding(folder, name, content):
     assert f"{name}, line 3: the text is not UTF-8. Save the file as UTF-8." in message(
         read_table, write(name, content)
     )
-
-
-def test_utf_16(folder):
-    assert "line 1: the text is not UTF-8" in message(read_table, write("a.csv", "a,b\n1,2\n".encode("utf-16")))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather", ".csv.gz", ".jsonl.gz"])
@@ -522,7 +475,7 @@ def test_broken_json(folder, line, words):
 
 
 def test_duplicate_columns(folder):
-    assert "'a.csv' has more than one column called 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"), ["b"])
+    assert "'a.csv' has more than one column called 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"))
     pq.write_table(pa.table([[1], [2]], ["b", "b"]), "a.parquet")
     assert "more than one column called 'b'" in message(read_table, "a.parquet")
 
@@ -544,18 +497,6 @@ def test_files_with_incompatible_types(folder):
     assert "bool" in error
 
 
-def deny(*_, **__):
-    raise PermissionError(13, "Permission denied")
-
-
-def test_no_permission_to_read(folder, monkeypatch):
-    write("d/a.csv", "a\n1\n")
-    monkeypatch.setattr(files, "read_text", deny)
-    assert "permission denied" in message(read_table, "d/a.csv")
-    monkeypatch.setattr(os, "listdir", deny)
-    assert "'d' cannot be read: permission denied" in message(read_table, "d")
-
-
 # Writing
 
 
@@ -573,12 +514,6 @@ def test_check_writable(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("old.csv"))
     check_writable("d/new.csv")
     assert "no permission to write to 'd/old.csv'" in message(check_writable, "d/old.csv")
-
-
-@pytest.mark.parametrize("path", ["d", "labels.xlsx", "labels", "nowhere/labels.csv"])
-def test_write_table_checks_first(folder, path):
-    Path("d").mkdir()
-    assert message(write_table, pa.table({"a": [1]}), path) == message(check_table_path, path)
 
 
 def test_types_a_format_cannot_hold(folder):

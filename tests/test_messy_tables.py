@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sqlite3
 import sys
 from pathlib import Path
 
@@ -347,37 +346,6 @@ def test_arrow_stream():
     broken = Relation(pa.array([1]))  # which is no table
     with pytest.raises(InputError, match="Cannot read the table from the Arrow stream of a Relation"):
         cs.Answers.from_frame(broken)
-
-
-@pytest.fixture
-def project(folder) -> str:
-    """An SQLite database with a table of answers."""
-    connection = sqlite3.connect("project.db")
-    connection.execute("create table answers (item integer, worker text, label text)")
-    connection.executemany("insert into answers values (?, ?, ?)", zip(*make_table().values(), strict=True))
-    connection.commit()
-    connection.close()
-    return "project.db"
-
-
-def test_adbc_over_sqlite(project):
-    dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi")
-    with dbapi.connect(project) as connection, connection.cursor() as cursor:
-        cursor.execute("select * from answers")
-        r = cs.Answers.from_frame(cursor.fetch_record_batch())
-    assert (r.n_responses, r.items.tolist(), r.labels.tolist()) == (4, [1, 2], ["x", "y"])
-
-
-def test_duckdb_over_sqlite(project):
-    duckdb = pytest.importorskip("duckdb")
-    extensions = pytest.importorskip("duckdb_extensions")  # without it, DuckDB downloads the extension
-    connection = duckdb.connect(config={"extension_directory": str(Path("extensions").absolute())})
-    try:
-        extensions.import_extension("sqlite_scanner", con=connection)
-        connection.execute(f"attach '{project}' as project (type sqlite)")
-    except duckdb.Error as error:  # it is of another version
-        pytest.skip(f"DuckDB has no extension for SQLite here: {str(error)[:60]}")
-    assert cs.Answers.from_frame(connection.sql("select * from project.answers")).n_responses == 4
 
 
 def test_duckdb():
