@@ -227,11 +227,11 @@ def evaluate_labels(
         for name, judge in (("log_loss", log_loss), ("brier", brier), ("calibration_error", calibration_error)):
             figures[name] = judge(known_codes, padded, np.arange(len(classes)))
     if ordered:
-        names = objects([str(each) for each in classes])
-        rank = find_by_value(ranks, names).astype(np.float64)
+        spellings = objects([str(each) for each in classes])
+        rank = find_by_value(ranks, spellings).astype(np.float64)
         if (rank < 0).any():
             raise InputError(
-                f"Labels are not among the classes {listing(ranks.tolist())}: {listing(names[rank < 0].tolist())}.",
+                f"Labels are not among the classes {listing(ranks.tolist())}: {listing(spellings[rank < 0].tolist())}.",
                 Sentence("Name all levels from low to high with {classes}."),
                 keyword="classes",
             )
@@ -385,7 +385,7 @@ def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence
             gold = list(dict.fromkeys(map(str, to_values(known).tolist())))
             whole = objects([each for each in gold if (value := to_number(each)) is not None and value % 1 == 0])
             written = objects([*written.tolist(), *whole[find_by_value(written, whole) < 0].tolist()])
-        return written[np.argsort(to_numbers(written), kind="stable")]
+        return written[np.argsort(np.array([to_number(each) for each in written.tolist()], float), kind="stable")]
     if shown and len(written) == len(shown):
         return objects(shown)
     raise InputError(

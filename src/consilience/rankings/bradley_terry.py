@@ -121,7 +121,6 @@ class BradleyTerry(Standalone[Ranking]):
         self
         """
         self._check()
-        parameters = self.get_params()
         data = open_comparisons(comparisons)
         if data.n_candidates > MOST_CANDIDATES:
             raise InputError(
@@ -129,15 +128,15 @@ class BradleyTerry(Standalone[Ranking]):
                 Sentence("Are {left} and {right} the columns of the candidates?"),
             )
         if data.n_candidates > max(MANY_CANDIDATES, data.n_comparisons // VERDICTS_EACH):
+            n = plural(data.n_comparisons, "verdict")
             raise InputError(
-                f"There are {data.n_candidates:,} candidates and only {plural(data.n_comparisons, 'verdict')}. More "
-                f"than {MANY_CANDIDATES:,} candidates are ranked if there are at least {VERDICTS_EACH} verdicts for "
-                "each.",
+                f"There are {data.n_candidates:,} candidates and only {n}: each needs at least {VERDICTS_EACH}.",
                 "Leave out candidates that were hardly compared, or collect more verdicts.",
             )
         known = None if gold is None else open_verdicts(gold, data.candidates)
-        choices = {name: parameters[name] == "learn" for name in ("discrimination", "position_bias")}
-        return self._adopt(rank_comparisons(data, known, **{**parameters, **choices}))
+        learned = self.discrimination == "learn", self.position_bias == "learn"
+        search = self.max_iter, self.tol, self.n_draws, self.seed, self.callback
+        return self._adopt(rank_comparisons(data, known, learned, *search))
 
     @property
     def ranking_(self) -> Any:

@@ -318,21 +318,19 @@ def find_wins(ahead: Floats, log_tie: float) -> Floats:
 
 def rank_comparisons(
     data: Comparisons,
-    known: Comparisons | None = None,
-    *,
-    discrimination: bool = True,
-    position_bias: bool = True,
-    max_iter: int = 1000,
-    tol: float = 1e-4,
-    n_draws: int = 2000,
-    seed: int = 0,
-    callback: Callable[[Progress], object] | None = None,
+    known: Comparisons | None,
+    learned: tuple[bool, bool],
+    max_iter: int,
+    tol: float,
+    n_draws: int,
+    seed: int,
+    callback: Callable[[Progress], object] | None,
 ) -> Ranking:
     """The ranking of the candidates of verdicts and known verdicts; see `BradleyTerry` for the parameters.
 
-    The same bits whatever the number of threads.
+    `learned` says whether discriminations and biases of judges are. The same bits whatever the number of threads.
     """
-    learned = discrimination, position_bias and data.has_positions
+    learned = learned[0], learned[1] and data.has_positions
     both = data if known is None else data.add_known(known)
     cells, part, middle = count_verdicts(both, *learned), find_parts(both), None
     with one_thread():
