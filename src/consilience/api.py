@@ -460,7 +460,7 @@ def write_report(
 
 
 def chart(model: Any, name: str | None = None) -> Chart:
-    """Return one of the charts of the report.
+    """One of the charts of the report.
 
     A notebook shows it. `Chart.save` writes it to a file, `Chart.spec` is its specification in Vega-Lite, and
     `Chart.rows` are the figures behind it.
@@ -508,7 +508,7 @@ def chart(model: Any, name: str | None = None) -> Chart:
 
 
 def need_fitted(model: object, owner: str) -> Model:
-    """Return a model, or raise the error for something else."""
+    """A model, or raise the error for something else."""
     if not isinstance(model, Model):
         raise parameter_error("model", owner, "a fitted model", model)
     return model

@@ -63,7 +63,7 @@ class Sentence:
         self.values = values
 
     def say(self, spell: Spelling) -> str | None:
-        """Return the sentence as `spell` spells its parameters; None if that does not know one of them."""
+        """The sentence as `spell` spells its parameters; None if that does not know one of them."""
         words = {name: spell(name, self.values.get(name)) for name in self.names}
         return None if None in words.values() else self.text.format_map(words)
 
@@ -73,7 +73,7 @@ class Sentence:
         return [name for _, name, _, _ in Formatter().parse(self.text) if name]
 
     def within(self, call: str) -> Sentence:
-        """Return the sentence with its parameters as those of another call, where Python spells them.
+        """The sentence with its parameters as those of another call, where Python spells them.
 
         >>> print(Sentence("Name them with {item}, {label}.", label="x").within("read(path, "))
         Name them with read(path, item=..., label='x').
@@ -97,7 +97,7 @@ class Sentence:
 
 
 def spell_in_python(name: str, value: object) -> str:
-    """Return a parameter as Python code names it.
+    """A parameter as Python code names it.
 
     >>> spell_in_python("label", None), spell_in_python("label", "x")
     ('label=', "label='x'")
@@ -127,7 +127,7 @@ class Message(Exception):
         self.keyword = keyword
 
     def say(self, spell: Spelling) -> str:
-        """Return the message as `spell` spells parameters, without remedies that name a parameter it does not know.
+        """The message as `spell` spells parameters, without remedies that name a parameter it does not know.
 
         It has at most `LONGEST` characters.
         """
@@ -179,7 +179,7 @@ class ConsilienceWarning(Message, UserWarning):
     """Base of every warning this package gives."""
 
     def said_of(self, question: str) -> Self:
-        """Return the warning with the question that it is about, which comes first.
+        """The warning with the question that it is about, which comes first.
 
         >>> print(DataWarning("There are few answers.", "Collect more.").said_of("Answer.tone"))
         Question 'Answer.tone': There are few answers. Collect more.
@@ -237,7 +237,7 @@ def quietly() -> Iterator[None]:
 
 
 def cut(text: str, width: int = LONGEST) -> str:
-    """Return text, without a part of its middle if it is longer than `width`: a message begins and ends with words.
+    """Text, without a part of its middle if it is longer than `width`: a message begins and ends with words.
 
     >>> cut(f"The column {'x' * 1000} is empty.", 60)
     'The column xxxxxxxxxxx... [987 characters] ...xx is empty.'
@@ -251,7 +251,7 @@ def cut(text: str, width: int = LONGEST) -> str:
 
 
 def shorten(value: object, width: int = 60) -> str:
-    """Return `repr(value)`, cut to `width` characters, fit for a message.
+    """`repr(value)`, cut to `width` characters, fit for a message.
 
     >>> shorten("a" * 100, width=12)
     "'aaaaaaaa..."
@@ -270,7 +270,7 @@ def shorten(value: object, width: int = 60) -> str:
 
 
 def count_shown(n: int, most: int = MOST_NAMES) -> int:
-    """Return how many of `n` things to show, if `most` fit: to say that one is left out takes as much room as itself.
+    """How many of `n` things to show, if `most` fit: to say that one is left out takes as much room as itself.
 
     >>> count_shown(9), count_shown(11), count_shown(12)
     (9, 11, 10)
@@ -279,7 +279,7 @@ def count_shown(n: int, most: int = MOST_NAMES) -> int:
 
 
 def join_names(names: Iterable[str], where: str = "", most: int = MOST_NAMES, separator: str = ", ") -> str:
-    """Return names as text: all if there are few, else the first, how many more there are, and where all of them are.
+    """Names as text: all if there are few, else the first, how many more there are, and where all of them are.
 
     >>> join_names("abcd", "--json has all", most=3)
     'a, b, c, d'
@@ -293,7 +293,7 @@ def join_names(names: Iterable[str], where: str = "", most: int = MOST_NAMES, se
 
 
 def listing(values: Iterable[object], most: int = MOST_NAMES, where: str = "") -> str:
-    """Return values as `join_names` does, each as `shorten` shows it.
+    """Values as `join_names` does, each as `shorten` shows it.
 
     >>> listing(["a", 7])
     "'a', 7"
@@ -302,7 +302,7 @@ def listing(values: Iterable[object], most: int = MOST_NAMES, where: str = "") -
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number of things in words.
+    """A number of things in words.
 
     >>> plural(1, "label"), plural(2000, "label")
     ('1 label', '2,000 labels')
@@ -311,7 +311,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def to_sentence(words: str) -> str:
-    """Return words that begin with a small letter, and have no full stop, as a sentence.
+    """Words that begin with a small letter, and have no full stop, as a sentence.
 
     >>> to_sentence("no signal")
     'No signal.'
@@ -320,7 +320,7 @@ def to_sentence(words: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    r"""Return the first line of an error's message, fit to be continued.
+    r"""The first line of an error's message, fit to be continued.
 
     >>> first_line(OSError("No space left.\nErrno 28"))
     'No space left'
@@ -329,7 +329,7 @@ def first_line(error: Exception) -> str:
 
 
 def parameter_error(name: str, owner: str, expected: str, got: object) -> ParameterError:
-    """Return the error for a parameter whose value is bad, in the same words everywhere.
+    """The error for a parameter whose value is bad, in the same words everywhere.
 
     >>> print(parameter_error("tol", "DawidSkene", "a number >= 0", -1))
     The 'tol' parameter of DawidSkene must be a number >= 0. Got -1 instead.

@@ -131,7 +131,7 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
         return AlphaInterval(alpha, alpha, alpha)
     influence = _find_influences(pairs, alpha)
     if r.sequences is not None:
-        influence = np.bincount(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
+        influence = _sum_at(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
     n_units = len(influence)
     if n_units < 2:
         return AlphaInterval(alpha, -1.0, 1.0)
@@ -360,7 +360,7 @@ def _count_pairs(r: Answers, level: str) -> _Pairs:
     if r.leader is not None:  # what one group says of an item by one label is one answer
         key = (r.item_of_answer() * r.n_workers + r.leader[r.worker]) * r.n_labels + r.label
         rows, place = np.unique(key, return_inverse=True)
-        weight = freeze(np.bincount(place, r.weights()))
+        weight = freeze(_sum_at(place, r.weights()))
         pair, label = np.divmod(rows, r.n_labels)
         item, owner = np.divmod(pair, r.n_workers)
         offsets = freeze(np.searchsorted(item, np.arange(r.n_items + 1)).astype(r.offsets.dtype))
@@ -391,13 +391,13 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
     item, weight = r.item_of_answer()[kept], r.weights(kept)
     places, code = np.unique(place[r.label[kept]], return_inverse=True)
     n_levels = len(places)
-    by_level = np.bincount(item * n_levels + code, weight, r.n_items * n_levels).reshape(-1, n_levels)
+    by_level = _sum_at(item * n_levels + code, weight, r.n_items * n_levels).reshape(-1, n_levels)
     if r.weight is None and r.leader is None:  # each answer is a pair with itself alone
         paired, of_owner, row = np.flatnonzero(by_level.sum(axis=1) >= 2), by_level[:0], item[:0]
     else:
         owner = r.worker[kept] if r.leader is None else r.leader[r.worker[kept]]
         owners, group = np.unique(item * r.n_workers + owner, return_inverse=True)
-        of_owner = np.bincount(group * n_levels + code, weight, len(owners) * n_levels).reshape(-1, n_levels)
+        of_owner = _sum_at(group * n_levels + code, weight, len(owners) * n_levels).reshape(-1, n_levels)
         owned = owners // r.n_workers
         paired = np.flatnonzero(np.bincount(owned, minlength=r.n_items) >= 2)
         here = np.isin(owned, paired)
@@ -409,8 +409,8 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
     near = 1 - gaps**2
     own_agreeing = own_total = mass
     if len(row):
-        own_agreeing = np.bincount(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
-        own_total = np.bincount(row, of_owner.sum(axis=1) ** 2, len(mass))
+        own_agreeing = _sum_at(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
+        own_total = _sum_at(row, of_owner.sum(axis=1) ** 2, len(mass))
     share = mass / (mass**2 - own_total) / mass.sum()
     # Own pairs of one level would be on the diagonal, where the distance is 0.
     observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
@@ -426,6 +426,10 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
         label_mass=label_mass,
         scale=_Scale(by_level, gaps, observed, expected, level == "ordinal"),
     )
+
+
+def _sum_at(index: NDArray[np.integer], value: Floats, length: int = 0) -> Floats:
+    return np.bincount(index, value, length).astype(np.float64, copy=False)
 
 
 def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
