@@ -149,7 +149,7 @@ def test_no_item_is_judged_by_a_classifier_that_saw_its_label():
     trainer = LinearTrainer(rows, 3, 100.0)
     for n in (0, 17, 99):
         others = np.flatnonzero(fold != fold[n])
-        np.testing.assert_allclose(judged[n], trainer.ask(trainer.train(others, known[others]), np.array([n]))[0])
+        np.testing.assert_allclose(judged[n], trainer.train(others, known[others]).judge(trainer.rows[[n]])[0])
 
 
 def test_folds_hold_whole_sequences_and_go_by_ids():

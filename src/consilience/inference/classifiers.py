@@ -67,7 +67,7 @@ class LinearTrainer:
 
     def __init__(self, rows: Any, n_classes: int, strength: float) -> None:
         require_sklearn()
-        self.n_classes, self.strength = n_classes, strength
+        self.rows, self.n_classes, self.strength = rows, n_classes, strength
         if issparse(rows):
             self.centre = np.zeros(rows.shape[1])
             scale = np.asarray(abs(rows).max(axis=0).todense()).ravel()
@@ -77,10 +77,10 @@ class LinearTrainer:
         if issparse(rows):
             # Columns that are empty, as those of hashed words may be by the million, would take part in every step.
             self.used = np.unique(np.append(rows.tocsr().indices, 0))  # one at least
-            self.rows = rows.multiply(1 / self.scale.astype(rows.dtype)).tocsr()[:, self.used]
+            self.scaled = rows.multiply(1 / self.scale.astype(rows.dtype)).tocsr()[:, self.used]
         else:
             self.used = np.arange(rows.shape[1])
-            self.rows = (rows - self.centre.astype(rows.dtype)) / self.scale.astype(rows.dtype)
+            self.scaled = (rows - self.centre.astype(rows.dtype)) / self.scale.astype(rows.dtype)
 
     def of_strength(self, strength: float) -> LinearTrainer:
         """Return the same with another C."""
@@ -97,21 +97,13 @@ class LinearTrainer:
         model = LogisticRegression(C=self.strength, max_iter=MAX_ITER, tol=TOL)
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly settled is good enough
-            model.fit(self.rows[at[row]], code, sample_weight=weight)
+            model.fit(self.scaled[at[row]], code, sample_weight=weight)
         weights, offsets = np.zeros((len(model.coef_), len(self.scale))), np.asarray(model.intercept_, np.float64)
         weights[:, self.used] = model.coef_
         if len(weights) == 1:  # of two classes, the second one's odds
             weights, offsets = np.vstack([0 * weights, weights]), np.append(0 * offsets, offsets)
         codes = np.asarray(model.classes_, np.int64)
         return LinearJudge(self.centre, self.scale, weights, offsets, codes, self.n_classes)
-
-    def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
-        """Return what a classifier says of the rows `at`."""
-        with one_thread():
-            scores = self.rows[at] @ judge.weights[:, self.used].T.astype(self.rows.dtype) + judge.offsets
-        found = np.zeros((len(at), self.n_classes))
-        found[:, judge.codes] = softmax(np.asarray(scores, np.float64), axis=1)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +149,6 @@ class EstimatorTrainer:
         with one_thread(), blame(fresh, "be trained", "Its fit must take features, labels and sample_weight."):
             fresh.fit(self.rows[at[row]], self.names[code], **{f"{prefix}sample_weight": weight})
         return EstimatorJudge(fresh, self.names)
-
-    def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
-        """Return what a classifier says of the rows `at`."""
-        found: Floats = judge.judge(self.rows[at])
-        return found
 
 
 # A classifier after training, and before it, with the features it is trained by.

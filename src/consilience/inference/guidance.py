@@ -357,7 +357,7 @@ def judge_out_of_fold(
         groups.append((pupils, np.setdiff1d(np.arange(len(known)), pupils)))
     for others, asked in groups:
         if len(others) and len(np.unique(known[others].argmax(axis=1))) > 1:
-            judged[asked] = trainer.ask(trainer.train(others, known[others]), asked) if len(asked) else 0.0
+            judged[asked] = trainer.train(others, known[others]).judge(trainer.rows[asked]) if len(asked) else 0.0
         else:  # nothing to learn from
             judged[asked] = known[others].mean(axis=0) if len(others) else 1 / known.shape[1]
     return judged
