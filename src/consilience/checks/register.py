@@ -41,11 +41,17 @@ class Check(NamedTuple):
         link comes after the remedies, so a finding without remedies has none.
     silent : bool
         Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
+    about : str
+        The field of the result that it looks at: where there is nothing in it, there is nothing to find.
+    trusts : bool
+        Whether it takes labels at their word: it finds nothing where they are noise, or have collapsed.
     """
 
     find: Callable[[Result, LabelEstimator], Iterable[Finding]]
     place: str = ""
     silent: bool = False
+    about: str = "given"
+    trusts: bool = False
 
 
 # By the kind of what they find, the most serious first.
@@ -56,20 +62,20 @@ CHECKS: dict[str, Check] = {
     "sets": Check(short_checks.find_set_classes),
     "columns": Check(short_checks.find_wrong_columns),
     "unchecked": Check(short_checks.find_unchecked),
-    "untested": Check(short_checks.find_untested),
-    "noise": Check(short_checks.find_noise),
-    "collapse": Check(short_checks.find_collapse),
-    "no gain": Check(short_checks.find_no_gain),
-    "graph": Check(short_checks.find_poor_graph, "network"),
-    "scale": Check(short_checks.find_scale),
-    "copies": Check(short_checks.find_copies, "workers"),
-    "chance": Check(short_checks.find_chance, "workers", silent=True),
-    "workers": Check(short_checks.find_poor_workers, "workers", silent=True),
+    "untested": Check(short_checks.find_untested, about="comparison"),
+    "noise": Check(short_checks.find_noise, about="comparison"),
+    "collapse": Check(short_checks.find_collapse, about="comparison"),
+    "no gain": Check(short_checks.find_no_gain, about="comparison", trusts=True),
+    "graph": Check(short_checks.find_poor_graph, "network", about="graph_check"),
+    "scale": Check(short_checks.find_scale, about="scale_check", trusts=True),
+    "copies": Check(short_checks.find_copies, "workers", about="copies"),
+    "chance": Check(short_checks.find_chance, "workers", silent=True, about="chance", trusts=True),
+    "workers": Check(short_checks.find_poor_workers, "workers", silent=True, trusts=True),
     "one type": Check(short_checks.find_one_type, "workers", silent=True),
-    "drift": Check(short_checks.find_falls, "workers", silent=True),
+    "drift": Check(short_checks.find_falls, "workers", silent=True, about="drift", trusts=True),
     "unsettled": Check(short_checks.find_unsettled, silent=True),
     "unanswered": Check(short_checks.find_unanswered, "answers", silent=True),
-    "doubtful": Check(short_checks.find_doubtful, "review", silent=True),
+    "doubtful": Check(short_checks.find_doubtful, "review", silent=True, trusts=True),
 }
 
 
@@ -86,12 +92,14 @@ def complete(model: LabelEstimator, found: Result) -> Result:
 def find_findings(model: LabelEstimator, found: Result) -> tuple[Finding, ...]:
     """What all checks find of a result that has its worker table, the most serious first."""
     given = found.given._replace(answers=found.answers.with_classes(found.names.classes))
-    seen = replace(found, given=given)
-    return tuple(
-        replace(finding, kind=kind, place=check.place)
-        for kind, check in CHECKS.items()
-        for finding in check.find(seen, model)
-    )
+    seen, compared = replace(found, given=given), found.comparison
+    makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
+    findings: list[Finding] = []
+    for kind, check in CHECKS.items():
+        there = getattr(seen, check.about)
+        if there is not None and not (isinstance(there, list) and not there) and (makes_sense or not check.trusts):
+            findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(seen, model)]
+    return tuple(findings)
 
 
 def judge(

@@ -51,11 +51,6 @@ MEANINGS = {
 }
 
 
-def makes_sense(found: Result) -> bool:
-    """Whether labels say anything about workers and items: not if they are noise, or have collapsed."""
-    return found.comparison is None or not (found.comparison.by_chance or found.comparison.collapsed)
-
-
 def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hardly any item has answers of two workers, and nothing else checks them."""
     if found.checked:
@@ -146,7 +141,7 @@ def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     compared, r = found.comparison, found.answers
     if compared is None or compared.better or not compared.n_differ or compared.untested:
         return
-    if not makes_sense(found) or not found.checked or r.silence_counts:
+    if not found.checked or r.silence_counts:
         return
     remedies: tuple[Words, ...] = ("Collect more answers.",)
     if compared.verdict == "worse":
@@ -184,7 +179,7 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     labels = found.labels
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
-    if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING or not makes_sense(found):
+    if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING:
         return
     verb, judged = "has" if n_doubtful == 1 else "have", found.task.judged
     problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
@@ -270,8 +265,6 @@ def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_copies(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
-    if not found.copies:
-        return
     groups = [f"({listing(found.names.workers[group].tolist())})" for group in found.copies]
     counts = "Each of them counts fully."
     remedies: list[Words] = [
@@ -325,8 +318,6 @@ def find_one_type(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
-    if not makes_sense(found):
-        return
     columns, is_vote, kind = found.workers, found.model == "MajorityVote", KINDS[found.source_kind]
     answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
     every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
@@ -373,7 +364,7 @@ def join_habits(names: list[str], remarks: list[str]) -> list[str]:
 def find_chance(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
     accused = find_accused(found)
-    if not accused.any() or not makes_sense(found):
+    if not accused.any():
         return
     rows = np.flatnonzero(accused)
     rows = rows[np.argsort(-found.n_answers[rows], kind="stable")]
@@ -396,7 +387,7 @@ def find_chance(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
     drift = found.drift
-    if drift is None or not makes_sense(found):
+    if drift is None:
         return
     change = np.asarray(to_values(drift["change"]), float)
     remarks = to_values(drift["remarks"]).tolist()
@@ -433,7 +424,7 @@ def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
     check = found.scale_check
-    if check is not None and check.ordered and makes_sense(found):
+    if check is not None and check.ordered:
         values = to_numbers(found.answers.classes)
         is_whole = values is None or bool((values == np.round(values)).all())
         numbers = "whole numbers" if is_whole else "numbers at equal steps"
