@@ -138,29 +138,22 @@ def calibrate(
     else:
         calibrated = find_power(model, source, problem, fit, posterior, left_out, opinion, before)
 
-    changed, honest = find_raised(fit.parameters.structure, source.responses), left_out()
+    r, honest = source.responses, left_out()
+    changed = find_raised(fit.parameters.structure, r)
 
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
 
     if calibrated.found.n_gold:
-        calibrated = calibrated._replace(
-            blind_accuracy=expect_blindly(model, source, raised, calibrated.found.power_before)
-        )
+        # The mean probability of the labels that are not known, if known ones have no say.
+        sums = np.zeros(2)
+        for first in range(0, r.n_items, ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            judged = raised(calibrated.found.power_before, run)
+            judged = judged if source.gold is None else judged[source.gold.codes[run] < 0]
+            sums += take_labels(judged, choose_labels(judged, model.label_by)).sum(), len(judged)
+        calibrated = calibrated._replace(blind_accuracy=float(sums[0] / sums[1]) if sums[1] else 1.0)
     return calibrated, honest, Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
-
-
-def expect_blindly(
-    model: LatentEstimator, source: Source, raised: Callable[[float, slice], Floats], power: float
-) -> float:
-    """Return the mean probability of the labels that are not known, if posteriors are raised to a power."""
-    n_items, sums = source.responses.n_items, np.zeros(2)
-    is_open = np.ones(n_items, bool) if source.gold is None else source.gold.codes < 0
-    for first in range(0, n_items, ITEMS_AT_ONCE):
-        run = slice(first, first + ITEMS_AT_ONCE)
-        judged = raised(power, run)[is_open[run]]
-        sums += take_labels(judged, choose_labels(judged, model.label_by)).sum(), len(judged)
-    return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 
 def find_power(
@@ -173,7 +166,7 @@ def find_power(
     opinion: Opinion | None,
     before: Calibrated | None = None,
 ) -> Calibrated:
-    """Return the power that hidden answers and known labels call for.
+    """The power that hidden answers and known labels call for.
 
     Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
     answers too, and known labels lower the power because of such errors.
@@ -194,7 +187,17 @@ def find_power(
             caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
             power = min(caution * found.power, float(np.median(limits)))
             found = found._replace(power=power, lowered=caution < 1)
-    scores, n_known, n_right, blind = score_known(model, source, problem, fit, posterior)
+    # Items of known label, if these were drawn at random and the power changes their posteriors, are judged as if the
+    # label were not known.
+    scores, n_known, n_right, blind, gold = np.zeros(len(POWERS)), 0, 0, None, source.gold
+    if gold is not None:
+        known = np.flatnonzero(gold.judging & find_raised(fit.parameters.structure, source.responses))
+        n_known = len(known)
+    if gold is not None and n_known:
+        unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+        codes, judged = gold.codes[known], unknown[known]
+        n_right = int(np.sum(choose_labels(judged, model.label_by) == codes))
+        scores, blind = score_gold(codes, judged), unknown[gold.codes >= 0]
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
         n_right += before.found.n_right
@@ -207,7 +210,6 @@ def find_power(
             power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
     elif model.calibration == "gold":
-        gold = source.gold
         lack = "There are no known labels" if gold is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
             lack = "The known labels that were drawn at random are those of items without answers"
@@ -226,38 +228,10 @@ def find_power(
     return Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
 
-def score_known(
-    model: LatentEstimator, source: Source, problem: Problem, fit: Fit, posterior: Floats
-) -> tuple[Floats, int, int, Floats | None]:
-    """Judge items of known label as if it were not known.
-
-    They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
-
-    Returns
-    -------
-    scores : array
-        Log probability of all labels at each of `POWERS`.
-    n_known, n_right : int
-        How many labels these are, and how many the posteriors get right.
-    blind : array or None
-        These posteriors, of all items of known label; None if there is nothing to judge by.
-    """
-    nothing = np.zeros(len(POWERS)), 0, 0, None
-    if source.gold is None:
-        return nothing
-    known = np.flatnonzero(source.gold.judging & find_raised(fit.parameters.structure, source.responses))
-    if not len(known):
-        return nothing
-    unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-    codes, judged = source.gold.codes[known], unknown[known]
-    n_right = int(np.sum(choose_labels(judged, model.label_by) == codes))
-    return score_gold(codes, judged), len(known), n_right, unknown[source.gold.codes >= 0]
-
-
 def limit_power(
     source: Source, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
-    """Return the power, and the log weights, after a classifier has judged how sure posteriors may be."""
+    """The power, and the log weights, after a classifier has judged how sure posteriors may be."""
     rows = np.flatnonzero(np.diff(source.responses.offsets)[opinion.item] > 0)
     rows = draw_units(rows, opinion.unit, MOST_JUDGED)
     unit = np.unique(opinion.unit[rows], return_inverse=True)[1]
@@ -274,7 +248,7 @@ def limit_power(
 def score_by_classifier(
     source: Source, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
 ) -> Floats:
-    """Return the log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
+    """The log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
 
     The classifier is taken for one more worker, whose matrix suits each power best. What is known of the items beside
     their answers, its own opinion among it, is taken out of the posteriors `left_out`. A unit is an item, or all items
@@ -311,7 +285,7 @@ def judge_spans(
     left_out: bool,
     power: float,
 ) -> Floats:
-    """Return the confidence of each span among the labels of a chain."""
+    """The confidence of each span among the labels of a chain."""
     from ..inference.chains import follow_labels
 
     goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
@@ -321,7 +295,7 @@ def judge_spans(
 
 
 def raise_odds(probability: Floats, power: float) -> Floats:
-    """Return p^t / (p^t + (1 - p)^t).
+    """The odds p^t / (p^t + (1 - p)^t).
 
     >>> raise_odds(np.array([0.8, 1.0, 0.0]), 0.5).round(3).tolist()
     [0.667, 1.0, 0.0]

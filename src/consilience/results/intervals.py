@@ -221,6 +221,9 @@ def gather_estimates(
     """What intervals depend on."""
     workers, r = problem.workers, source.responses
     confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior).transpose(0, 2, 1)
+    spoken, named = confusion[:, :, : r.n_labels].sum(axis=2), np.flatnonzero(r.label_of_class >= 0)
+    right = np.zeros(spoken.shape)
+    right[:, named] = confusion[:, named, r.label_of_class[named]]
     return Estimates(
         confusion,
         workers.plain_counts(statistics.counts),
@@ -228,17 +231,8 @@ def gather_estimates(
         workers.pseudo_counts(learned.prior),
         prior_is_known,
         find_judged(r, source.gold, problem.graph),
-        right_matrix(confusion, r),
+        np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0),
     )
-
-
-def right_matrix(confusion: Floats, r: Answers) -> Floats:
-    """The probability that an answer of each worker is right, by class, (M, K)."""
-    spoken = confusion[:, :, : r.n_labels].sum(axis=2)
-    named = np.flatnonzero(r.label_of_class >= 0)
-    right = np.zeros(confusion.shape[:2])
-    right[:, named] = confusion[:, named, r.label_of_class[named]]
-    return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
 
 
 def find_intervals(
@@ -337,7 +331,7 @@ def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None
     own = Sums(
         chances,
         judged,
-        sum_votes(r, posterior, total),
+        np.zeros(3) if r.sequences is None and r.amount is None else sum_votes(r, posterior, total),
         np.pad(both, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
         lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
@@ -401,11 +395,8 @@ def sum_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
     """What `compare_votes` returns for the votes of all workers.
 
     A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
-    worker's accuracy, which is that of `chances`: of these answers, and of others if there are any. Where each answer
-    is a vote and a unit, nothing is to be summed.
+    worker's accuracy, which is that of `chances`: of these answers, and of others if there are any.
     """
-    if r.sequences is None and r.amount is None:
-        return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances)
     item, weight = r.item_of_answer(), r.weights()
     unit = r.owners_of(item)
