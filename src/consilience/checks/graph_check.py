@@ -30,7 +30,6 @@ outlines drawn by a crowd .68; papers, songs and sentences up to .14; independen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -61,38 +60,14 @@ from ..results.result import Result, weigh_copies
 SAME = 1e-20
 # Items whose neighbours are looked at together.
 ITEMS_AT_ONCE = 50_000
-# Where silence is an answer, every worker has answered every item: so many answers are looked at together.
-ANSWERS_AT_ONCE = 1 << 22
 # A coupling has settled when it moves by less than this share of itself; it is learned in so many rounds at most.
 SETTLED, MOST_ROUNDS = 0.01, 30
 
 
 def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
-    """Return how much answers about neighbours agree beyond chance, and the standard error of that by chance.
+    """How much answers about neighbours agree beyond chance, and the standard error of that by chance.
 
     Items without answers, and labels that are no classes, are left out. The error is infinite if nothing is left.
-    """
-    shares, answered = share_votes(r)
-    source = np.repeat(np.arange(graph.n_items), graph.degrees)
-    both = answered[source] & answered[graph.neighbours]
-    links = link(graph, source, both)
-    degrees = np.bincount(source[both], minlength=graph.n_items)
-    n_edges = degrees.sum() / 2
-    if n_edges == 0:
-        return 0.0, float("inf")
-    shares -= degrees @ shares / degrees.sum()
-    spread = (shares * degrees[:, None]).T @ shares / degrees.sum()
-    total = float(np.trace(spread))
-    if total <= SAME:
-        return 0.0, float("inf")  # all answers are alike
-    together = float((shares * (links @ shares)).sum()) / 2  # each edge is met from both ends
-    return together / (n_edges * total), float(np.linalg.norm(spread) / (np.sqrt(n_edges) * total))
-
-
-def share_votes(r: Answers) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the shares of the classes in the answers to each item, and which items have any.
-
-    Where silence is an answer, the share of silent workers is the last column.
     """
     said = r.class_of_label[r.label]
     named = said >= 0
@@ -104,47 +79,41 @@ def share_votes(r: Answers) -> tuple[Floats, NDArray[np.bool_]]:
         silent = each.sum() - np.bincount(item, each[worker], r.n_items)
         votes = np.column_stack([votes, np.where(silent > SAME, silent, 0.0)])
     total = votes.sum(axis=1)
-    return votes / np.where(total > 0, total, 1.0)[:, None], total > 0
+    shares = votes / np.where(total > 0, total, 1.0)[:, None]
+
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    both = (total > 0)[source] & (total > 0)[graph.neighbours]
+    degrees = np.bincount(source[both], minlength=graph.n_items)
+    n_edges = degrees.sum() / 2
+    if n_edges == 0:
+        return 0.0, float("inf")
+    shares -= degrees @ shares / degrees.sum()
+    spread = (shares * degrees[:, None]).T @ shares / degrees.sum()
+    variance = float(np.trace(spread))
+    if variance <= SAME:
+        return 0.0, float("inf")  # all answers are alike
+    together = float((shares * (link(graph, source, both) @ shares)).sum()) / 2  # each edge is met from both ends
+    return together / (n_edges * variance), float(np.linalg.norm(spread) / (np.sqrt(n_edges) * variance))
 
 
 def link(graph: Graph, source: NDArray[np.int64], chosen: NDArray[np.bool_]) -> sparse.csr_matrix:
-    """Return the chosen ones of the edges, which are there in both directions, as a matrix of zeros and ones."""
+    """The chosen ones of the edges, which are there in both directions, as a matrix of zeros and ones."""
     ends = source[chosen], graph.neighbours[chosen]
     return sparse.csr_matrix((np.ones(len(ends[0])), ends), shape=(graph.n_items, graph.n_items))
 
 
 def correlate_errors(r: Answers, graph: Graph, labels: NDArray[np.int64]) -> tuple[float, float]:
-    """Return how much a worker's errors at neighbouring items are alike, given labels, and the standard error of that.
+    """How much a worker's errors at neighbouring items are alike, given labels, and the standard error of that.
 
     Parameters
     ----------
     r : Answers
-        The answers. Labels that are no classes are left out, and silence counts where it is an answer.
+        The answers. Labels that are no classes are left out, and silence counts where it is an answer. An answer that
+        is spread over several labels is wrong by the share that goes to other labels than the item's.
     graph : Graph
         Over the items of `r`.
     labels : ndarray
         For each item, the index of its class.
-    """
-    source = np.repeat(np.arange(graph.n_items), graph.degrees)
-    links = link(graph, source, labels[source] == labels[graph.neighbours])
-    together = spread = products = 0.0
-    for errors, answered in centre_errors(r, labels):
-        squares = errors.multiply(errors).tocsr()
-        for first in range(0, graph.n_items, ITEMS_AT_ONCE):
-            rows = slice(first, first + ITEMS_AT_ONCE)
-            # Each edge is met from both ends.
-            together += errors[rows].multiply(links[rows] @ errors).sum()
-            spread += squares[rows].multiply(links[rows] @ answered).sum()
-            products += squares[rows].multiply(links[rows] @ squares).sum() / 2
-    if spread <= 0:
-        return 0.0, float("inf")
-    return float(together / spread), float(np.sqrt(products) / (spread / 2))
-
-
-def centre_errors(r: Answers, labels: NDArray[np.int64]) -> Iterator[tuple[sparse.csr_matrix, sparse.csr_matrix]]:
-    """Yield the errors e (items x workers), and who answered what; some workers at a time if all answer every item.
-
-    An answer that is spread over several labels is wrong by the share that goes to other labels than the item's.
     """
     said = r.class_of_label[r.label]
     named = said >= 0
@@ -153,35 +122,33 @@ def centre_errors(r: Answers, labels: NDArray[np.int64]) -> Iterator[tuple[spars
     votes, vote = np.unique(item * r.n_workers + worker, return_inverse=True)
     wrong = np.bincount(vote, weight * (said != labels[item])) / np.bincount(vote, weight)
     item, worker = np.divmod(votes, r.n_workers)
-    if not r.silence_counts:
-        yield centre(r, labels, item, worker, wrong)
-        return
-    missed = (labels != lookup(r.classes, to_column([r.background]))[0]).astype(np.float64)
-    spoken = r.votes()  # also with a label that is no class
-    size = max(1, ANSWERS_AT_ONCE // r.n_items)
-    for first in range(0, r.n_workers, size):
-        here, near = ((each >= first) & (each < first + size) for each in (worker, spoken[1]))
-        silent = np.ones((r.n_items, min(size, r.n_workers - first)), bool)
-        silent[spoken[0][near], spoken[1][near] - first] = False
-        quiet, who = np.nonzero(silent)
-        yield centre(
-            r,
-            labels,
-            np.concatenate([item[here], quiet]),
-            np.concatenate([worker[here], who + first]),
-            np.concatenate([wrong[here], missed[quiet]]),
-        )
-
-
-def centre(
-    r: Answers, labels: NDArray[np.int64], item: NDArray[np.int64], worker: NDArray[np.int64], wrong: Floats
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Return errors less the worker's rate of errors about items of the same label, and where there are answers."""
+    if r.silence_counts:  # everyone has answered about every item
+        missed = (labels != lookup(r.classes, to_column([r.background]))[0]).astype(np.float64)
+        every = np.tile(missed[:, None], r.n_workers)
+        every[r.votes()] = np.nan  # also with a label that is no class
+        every[item, worker] = wrong
+        item, worker = np.nonzero(~np.isnan(every))
+        wrong = every[item, worker]
+    # Errors less the worker's rate of errors about items of the same label, and where there are answers.
     cell = worker * r.n_classes + labels[item]
     rate = np.bincount(cell, wrong) / np.maximum(np.bincount(cell), 1)
     shape = (r.n_items, r.n_workers)
     errors = sparse.csr_matrix((wrong - rate[cell], (item, worker)), shape=shape)
-    return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
+    answered = sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
+
+    source = np.repeat(np.arange(graph.n_items), graph.degrees)
+    links = link(graph, source, labels[source] == labels[graph.neighbours])
+    together = spread = products = 0.0
+    squares = errors.multiply(errors).tocsr()
+    for first in range(0, graph.n_items, ITEMS_AT_ONCE):
+        rows = slice(first, first + ITEMS_AT_ONCE)
+        # Each edge is met from both ends.
+        together += errors[rows].multiply(links[rows] @ errors).sum()
+        spread += squares[rows].multiply(links[rows] @ answered).sum()
+        products += squares[rows].multiply(links[rows] @ squares).sum() / 2
+    if spread <= 0:
+        return 0.0, float("inf")
+    return float(together / spread), float(np.sqrt(products) / (spread / 2))
 
 
 def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
