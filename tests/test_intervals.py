@@ -133,7 +133,7 @@ def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found = estimates_of(model)
-    sums = intervals.sum_up(r, model.posterior_, found)
+    sums = intervals.sum_statistics(r, model.posterior_, found)
     ends, worth = intervals.judge_workers(r, sums, found, None)
     _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
@@ -166,7 +166,7 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    sums = intervals.sum_up(r, q, found)
+    sums = intervals.sum_statistics(r, q, found)
     shared = intervals.invert_scores(r, sums, found)
     np.testing.assert_allclose(shared, expected, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
@@ -549,7 +549,7 @@ def test_a_weight_of_one_changes_nothing():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     for weight, within in ((None, 0), (np.ones(r.n_responses), 0.02)):  # each answer is a unit of its own
-        sums = intervals.sum_up(dataclasses.replace(r, weight=weight), model.posterior_, estimates_of(model))
+        sums = intervals.sum_statistics(dataclasses.replace(r, weight=weight), model.posterior_, estimates_of(model))
         np.testing.assert_allclose(sums.chances, model.result_.past.sums.chances)
         assert intervals.design_effect(sums.votes) == pytest.approx(1, abs=within)
 

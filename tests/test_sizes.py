@@ -28,7 +28,7 @@ from consilience.inference import Cells
 from consilience.inference.estimator import renew
 from consilience.inference.hidden_fits import shrink_rows
 from consilience.results.intervals import informativeness
-from consilience.results.worker_report import count_answers, tabulate_workers
+from consilience.results.worker_report import expect_counts, tabulate_workers
 from effort import all_pairs, examples
 
 
@@ -249,7 +249,7 @@ def sparse_crowd(seed):
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)
     model = cs.MajorityVote().fit(r, gold=known)
-    cells, reported = count_answers(model.result_), tabulate_workers(model.result_)[0]
+    cells, reported = expect_counts(model.result_), tabulate_workers(model.result_)[0]
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
     assert np.array_equal(full, model.result_.learned.counts)

@@ -8,7 +8,7 @@ from scipy import special
 
 import consilience as cs
 from consilience.answers.random_choices import hide_answers
-from consilience.checks.ways import TELLING, choose_way, measure_told, predict_labels
+from consilience.checks.ways import TELLING, measure_told, pick_way, score_labels
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.sources import Source
@@ -256,7 +256,7 @@ def test_labels_are_predicted_by_accuracies():
     worker = np.repeat([0, 1], 4000)
     said_right = rng.random(8000) < np.where(worker == 0, 0.9, 0.6)
     # An item whose posterior is certain: the label is right if it has all of it.
-    score = predict_labels(said_right.astype(float), worker, 2, 3).mean()
+    score = score_labels(said_right.astype(float), worker, 2, 3).mean()
     shares = [said_right[worker == m].mean() for m in (0, 1)]
     expected = np.mean([p * np.log(p) + (1 - p) * np.log((1 - p) / 2) for p in shares])
     assert score == pytest.approx(expected, abs=1e-3)
@@ -277,7 +277,7 @@ def test_the_rule():
     def choose(*scores, spread):
         noise = np.random.default_rng(0).normal(size=(2, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
-        return choose_way([WayScore(*each) for each in scores], logs, 4)
+        return pick_way([WayScore(*each) for each in scores], logs, 4)
 
     enough = TELLING * np.log(4) + 0.01
     best, chance = "hidden votes are predicted best this way", "no other way predicts hidden votes clearly better"

@@ -10,7 +10,7 @@ from typing import Any
 
 from .answers.random_choices import hide_answers
 from .arguments import check_seed, is_number, to_path
-from .checks.comparison import settle
+from .checks.comparison import renew_as_found
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
 from .documents.page import CHARTS, describe_page
@@ -33,7 +33,7 @@ from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .results.fitting import align, fit_source, make_source
 from .results.saving import compare_names, open_saved
-from .results.worker_report import count_answers
+from .results.worker_report import expect_counts
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
 BESIDE = ("source", "graph", "gold", "model", "engine", "callback", "features", "item_prior", "block", "source_kind")
@@ -378,14 +378,14 @@ def held_out_score(
     check_seed(seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    settled = model if model._result is None else settle(model, model._result, coupling=False)
+    settled = model if model._result is None else renew_as_found(model, model._result, coupling=False)
     source = make_source(settled, as_responses(responses), open_gold_tables(gold), features, item_prior)
     r = source.responses
     aligned = align(settled, r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
         found = fit_source(settled, source.keep(~hidden), aligned, opened, copies=[])
-    return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))
+    return score_hidden(r, hidden, unit, found.labels.posterior, expect_counts(found))
 
 
 def report(

@@ -215,7 +215,7 @@ def find_hidden(
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
-    again = fit_source(settle(model, found), shown, graph, engine, copies=[])
+    again = fit_source(renew_as_found(model, found), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
@@ -228,7 +228,7 @@ def find_hidden(
     return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk).predict(1.0)
 
 
-def settle(model: LabelEstimator, found: Result, coupling: bool = True) -> LabelEstimator:
+def renew_as_found(model: LabelEstimator, found: Result, coupling: bool = True) -> LabelEstimator:
     """An unfitted model without callback, which takes the power as found, and the `coupling` too unless it is False."""
     settled: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
     if isinstance(model, LatentEstimator):

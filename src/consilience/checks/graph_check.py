@@ -167,9 +167,9 @@ def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Gr
     power = 1.0 if found.calibrated is None else found.calibrated.found.power
     ours, coupling = found.labels.fitted.argmax(axis=1), found.coupling
     if not model._learns_coupling or coupling is None:
-        coupling, ours = learn_coupling(model.seed, source, problem, alone, power)
+        coupling, ours = learn_coupling_only(model.seed, source, problem, alone, power)
     mixed = replace(problem, graph=learner._weigh_links(r, graph.shuffled(model.seed)))
-    shuffled, astray = learn_coupling(model.seed, source, mixed, alone, power)
+    shuffled, astray = learn_coupling_only(model.seed, source, mixed, alone, power)
     unit, linked = weight_unit(graph.weights), graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
@@ -187,7 +187,7 @@ def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Gr
     )
 
 
-def learn_coupling(
+def learn_coupling_only(
     seed: int, source: Source, problem: Problem, alone: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.

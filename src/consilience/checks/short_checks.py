@@ -22,7 +22,7 @@ from ..inference.sources import Source
 from ..results.comparison import CHECK_IDS, KEPT, describe_limit
 from ..results.findings import Finding, Words
 from ..results.result import Result
-from ..results.source_kinds import KINDS
+from ..results.source_kinds import ADVICE, NOUNS
 from ..results.worker_report import MOSTLY_CALLS, find_accused
 
 # Where to find the items for which a classifier calls for another label.
@@ -263,7 +263,7 @@ def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)
 
 
-def find_copies(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_copiers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
     groups = [f"({listing(found.names.workers[group].tolist())})" for group in found.copies]
     counts = "Each of them counts fully."
@@ -318,7 +318,7 @@ def find_one_type(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
-    columns, is_vote, kind = found.workers, found.model == "MajorityVote", KINDS[found.source_kind]
+    columns, is_vote, kind = found.workers, found.model == "MajorityVote", found.source_kind
     answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
     every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
     by_others = "near-copy", "accuracy falls"  # of which other checks know
@@ -338,10 +338,10 @@ def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         share = answers[rows].sum() / max(answers.sum(), 1)
         names = [shorten(name) for name in found.names.workers[rows].tolist()]
         names = join_habits(names, remarks[rows].tolist()) if is_habit else names
-        who = f"{plural(len(rows), kind.noun)} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
+        who = f"{plural(len(rows), NOUNS[kind])} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
         told = [weight] if remark in ("uninformative", "one label") else []
         problem = f"{who}: {join_names(names, 'the worker report has all')}."
-        advice, advised = [] if advised else [kind.advice], True
+        advice, advised = [] if advised else [ADVICE[kind]], True
         yield Finding(problem, (*advice, *told), category=None)
 
 
@@ -361,18 +361,18 @@ def join_habits(names: list[str], remarks: list[str]) -> list[str]:
     return joined
 
 
-def find_chance(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
     accused = find_accused(found)
     if not accused.any():
         return
     rows = np.flatnonzero(accused)
     rows = rows[np.argsort(-found.n_answers[rows], kind="stable")]
-    n_answers, kind = int(found.n_answers[rows].sum()), KINDS[found.source_kind]
+    n_answers, kind = int(found.n_answers[rows].sum()), found.source_kind
     names = listing(found.names.workers[rows].tolist(), where="the worker report has all")
     verb = "answers" if len(rows) == 1 else "answer"
     problem = (
-        f"{plural(len(rows), kind.noun)} {verb} as if by chance: {names}. They gave "
+        f"{plural(len(rows), NOUNS[kind])} {verb} as if by chance: {names}. They gave "
         f"{n_answers:,} of {plural(int(found.n_answers.sum()), 'answer')}."
     )
     r, gold = found.answers, found.given.gold
@@ -380,7 +380,7 @@ def find_chance(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     n_lost = int(np.sum((np.diff(r.offsets) > 0) & ~left & (True if gold is None else gold.codes < 0)))
     if n_lost:
         problem += f" Without them {plural(n_lost, 'item')} {'loses' if n_lost == 1 else 'lose'} all answers."
-    remedies = (kind.advice, Sentence("Leave them out with {block}.", block=Python("block=[...]", "FILE")))
+    remedies = (ADVICE[kind], Sentence("Leave them out with {block}.", block=Python("block=[...]", "FILE")))
     yield Finding(problem, remedies, category=None)
 
 

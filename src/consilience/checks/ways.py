@@ -166,7 +166,7 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         [
             max(
                 (
-                    predict_labels(raise_to(each, power)[rows, label][named], worker[named], r.n_workers, r.n_classes)
+                    score_labels(raise_to(each, power)[rows, label][named], worker[named], r.n_workers, r.n_classes)
                     for power in POWERS[::-2]
                 ),
                 key=np.mean,
@@ -177,10 +177,10 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
     told = [measure_told(each, votes, worker, r.n_workers) for each in found]
     scores = [WayScore(*each) for each in zip(WAYS, logs.mean(axis=1).tolist(), told, strict=True)]
-    return choose_way(scores, logs, r.n_classes)
+    return pick_way(scores, logs, r.n_classes)
 
 
-def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
+def pick_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
     """The way that hidden votes call for; `logs` (2, n) is how temperatures and the mean predict each of them."""
     lead = logs[1] - logs[0]
     best = scores[int(lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)))]
@@ -188,7 +188,7 @@ def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftChec
     return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
 
 
-def predict_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> Floats:
+def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> Floats:
     """The log probability of labels, each with the probability that it is right, by accuracies that fit."""
     n_votes, wrong = np.bincount(worker, minlength=n_workers), (1 - right) / (n_classes - 1)
     accuracy = np.full(n_workers, right.mean())

@@ -32,7 +32,7 @@ from ..inference.sources import Source
 from ..inference.votes import collect_votes
 from ..kernels import Floats
 from ..results.result import Result
-from ..results.worker_report import count_answers
+from ..results.worker_report import expect_counts
 from .document import name_all, to_name
 
 # The most characters of a word that is named beside its place in a sequence, and of a text; the longer side of a
@@ -105,7 +105,7 @@ class View:
         self.n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
         self.is_known = np.zeros(r.n_items, bool) if gold is None else np.asarray(gold.codes >= 0)
         self.is_answered = np.asarray((self.n_answers > 0) | r.silence_counts)
-        counts = self.counts = count_answers(result)
+        counts = self.counts = expect_counts(result)
         self.said: Floats = counts.sum_out(2) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=2))
         self.met: Floats = counts.sum_out(1) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=1))
         if result.vote is not None:

@@ -540,9 +540,9 @@ class Model(LabelEstimator):
           cy            dog      0.33  against
           share of cat           0.67
         """
-        from ..results.explanations import explain_item
+        from ..results.explanations import explain_named
 
-        return explain_item(self, self.result_, self.result_.task.find_key(item))
+        return explain_named(self, self.result_, self.result_.task.find_key(item))
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.

@@ -165,7 +165,7 @@ def list_questions(
     item, worker = found.answers.votes()
     there = place_of_worker[worker] >= 0
     answered = item[there], place_of_worker[worker[there]]
-    pending, closed = (_find_pairs(found, ids, each) for each in (pending_table, barred_table))
+    pending, closed = (_locate_pairs(found, ids, each) for each in (pending_table, barred_table))
     is_new = ~np.isin(pending[0] * len(ids) + pending[1], answered[0] * len(ids) + answered[1])
     waits = np.unique(pending[0][is_new] * len(ids) + pending[1][is_new])
     pending = waits // len(ids), waits % len(ids)
@@ -286,7 +286,7 @@ def _name_keys(found: Result) -> list[str]:
     return ["item"] if found.answers.sequences is None else ["sequence", "position"]
 
 
-def _find_pairs(found: Result, ids: Values, table: Table | None) -> Pairs:
+def _locate_pairs(found: Result, ids: Values, table: Table | None) -> Pairs:
     """The questions in a table whose item and worker are known."""
     if table is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -52,7 +52,7 @@ from ..inference.votes import find_tied
 from ..kernels import Floats
 from .calibration import find_raised
 from .result import Result
-from .source_kinds import KINDS
+from .source_kinds import NOUNS
 
 # So many workers are listed; the answers of others are one part.
 MOST_WORKERS = 20
@@ -289,7 +289,7 @@ def describe_odds(log_odds: float) -> str:
     )
 
 
-def explain_item(model: LabelEstimator, found: Result, item: object) -> Explanation:
+def explain_named(model: LabelEstimator, found: Result, item: object) -> Explanation:
     """Why an item has its label; see `Model.explain`."""
     return explain_row(model, found, find_item(found.answers, item, found.task.places[0]))
 
@@ -318,7 +318,7 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
     name = to_word(labels.classes[[label]].tolist()[0])
     if len(top) > 1:
         n_for = sum(int(near.class_of_label[each]) == label for each in top.values())
-        noun = plural(len(top), KINDS[found.source_kind].noun)
+        noun = plural(len(top), NOUNS[found.source_kind])
         words = f"{n_for or 'None'} of {noun} {'says' if n_for < 2 else 'say'} {name}"
     else:
         only = [f"The only answer is {to_word(near.labels[[each]].tolist()[0])}" for each in top.values()]

@@ -265,11 +265,11 @@ def find_intervals(
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        sums = sum_up(r, posterior, found, earlier)
+        sums = sum_statistics(r, posterior, found, earlier)
         shared = invert_scores(r, sums, found)
         workers, worth = judge_workers(r, sums, found, shared)
         shares = judge_shares(sums, found, shared)
-        labels = judge_labels(r, posterior, codes, confidence, found, shared, worth, ordered)
+        labels = judge_accuracies(r, posterior, codes, confidence, found, shared, worth, ordered)
     release_mapped()
 
     def opened(ends: Floats) -> Floats:
@@ -283,14 +283,14 @@ def find_intervals(
 
 def judge_shares_of(r: Answers, posterior: Floats, found: Estimates) -> Floats:
     """The interval of each class share alone, (2, K)."""
-    sums = sum_up(r, posterior, found)
+    sums = sum_statistics(r, posterior, found)
     return judge_shares(sums, found, invert_scores(r, sums, found))
 
 
 # ------------------------------------------------------------------------------------------ sums over answers and items
 
 
-def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None = None) -> Sums:
+def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None = None) -> Sums:
     """The sums over these answers, and over those of earlier batches."""
     from ..kernels import answers as kernels
 
@@ -322,7 +322,7 @@ def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None
             away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
             scores = np.concatenate([q * votes, away], axis=1)[:, :size]
             information += scores.T @ scores
-            lack += np.sum(q**2 * (sum_answers(r, expected, run, power=2) - votes**2), axis=0)
+            lack += np.sum(q**2 * (sum_by_item(r, expected, run, power=2) - votes**2), axis=0)
             if r.sequences is not None:
                 together = sum_sequences(scores, r.sequences.offsets, run)
                 clustered += together.T @ together
@@ -365,7 +365,7 @@ def count_surprise(r: Answers, right: Floats, run: slice = slice(None)) -> Float
     """For each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
     from ..kernels.answers import add_votes
 
-    votes = -sum_answers(r, right, run)
+    votes = -sum_by_item(r, right, run)
     first, last, _ = run.indices(r.n_items)
     offsets, answers = r.offsets[first : last + 1], slice(r.offsets[first], r.offsets[last])
     starts = freeze(offsets - offsets[0])
@@ -373,7 +373,7 @@ def count_surprise(r: Answers, right: Floats, run: slice = slice(None)) -> Float
     return votes
 
 
-def sum_answers(r: Answers, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
+def sum_by_item(r: Answers, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
     """For each item of a run the sum over its answers of `values` (M, ...) of their workers, times weight ** power."""
     from ..kernels.answers import sum_rows
 
@@ -551,7 +551,7 @@ def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def judge_labels(
+def judge_accuracies(
     r: Answers,
     posterior: Floats,
     codes: NDArray[np.int64],
@@ -585,7 +585,7 @@ def judge_labels(
         for run in cut_runs(r):
             q, surprise = confidence.raised(power, run), None if shared is None else count_surprise(r, found.right, run)
             chosen = take_labels(q, codes[run])
-            bend = sum_answers(r, doubt, run, power=2) * chosen * (1 - chosen) * (2 * chosen - 1)
+            bend = sum_by_item(r, doubt, run, power=2) * chosen * (1 - chosen) * (2 * chosen - 1)
             for figure, (value, mean) in enumerate(zip(*expect(q, run), strict=True)):
                 # How far the label is from what the other classes would be worth.
                 lead = (take_labels(value, codes[run]) - mean) / np.maximum(1 - chosen, TINY)

@@ -80,10 +80,10 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     logs = list_logs(grid, pairs, workers)
     size = max(1, MOST_ENTRIES // logs[..., 0].size)
     some = told[np.linspace(0, len(told) - 1, min(size, len(told))).astype(np.int64)]
-    crowd = learn_crowd(weigh(counts[some][:, named], logs), grid)
+    crowd = learn_crowd(find_likelihood(counts[some][:, named], logs), grid)
     for first in range(0, len(told), size):
         part = told[first : first + size]
-        found[part] = describe(weigh(counts[part][:, named], logs), grid, crowd)
+        found[part] = describe(find_likelihood(counts[part][:, named], logs), grid, crowd)
     return found
 
 
@@ -105,7 +105,7 @@ def list_logs(biases: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
     return logs
 
 
-def weigh(counts: Floats, logs: Floats) -> Floats:
+def find_likelihood(counts: Floats, logs: Floats) -> Floats:
     """Return the likelihood of each type for some raters, (M, B, S E), up to a factor for each rater."""
     scores = counts.reshape(len(counts), -1) @ logs.reshape(-1, logs.shape[2]).T
     scores -= scores.max(axis=1, keepdims=True)

@@ -114,7 +114,7 @@ def compare_names(what: str, expected: Iterable[str], found: Iterable[str]) -> N
         raise ValueError(", and ".join(words))
 
 
-def refuse(path: str, entry: object) -> ValueError:
+def misfit(path: str, entry: object) -> ValueError:
     """What is wrong with an entry of the header."""
     return ValueError(f"{path} cannot be {shorten(entry)}")
 
@@ -267,7 +267,7 @@ class SavedModel:
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
         """A record, by its entries in the header; fields that are not saved are known, or have their defaults."""
         if not isinstance(entries, dict):
-            raise refuse(path, entries)
+            raise misfit(path, entries)
         hints = list_fields(cast(Any, part))
         compare_names(f"entry of {path or 'the result'}", hints, entries)
         shapes = find_shapes(part)
@@ -280,7 +280,7 @@ class SavedModel:
                 self.known.update(found[name]._asdict())
             if name == "kind" and part is Learned:
                 if found[name] not in WORKERS:
-                    raise refuse(join(path, name), found[name])
+                    raise misfit(join(path, name), found[name])
                 shapes = find_shapes(part, str(found[name]))
         return part(**found)
 
@@ -290,7 +290,7 @@ class SavedModel:
             return None
         if isinstance(shape, Mapping):  # arrays by name
             if not isinstance(entry, dict):
-                raise refuse(path, entry)
+                raise misfit(path, entry)
             compare_names(f"array of {path}", shape, entry)
             return {name: self.read_array(each, join(path, name), shape[name]) for name, each in entry.items()}
         values = shape.rpartition(": ")[2] if isinstance(shape, str) else ""
@@ -306,29 +306,29 @@ class SavedModel:
         if kind is Kind:
             made = name_saved().get(str(entry.get("name"))) if isinstance(entry, dict) else None
             if made is None:
-                raise refuse(path, entry)
+                raise misfit(path, entry)
             return self.read_part(made, {name: each for name, each in entry.items() if name != "name"}, path)
         if kind in self.kinds or is_record(kind):
             return self.read_part(self.kinds.get(kind, kind), entry, path)
         if kind in _SCALARS:
             is_right = _SCALARS[kind](entry) and (not isinstance(shape, tuple) or entry in shape)
             if not is_right or (values and not VALUES[values].hold(np.asarray(entry, np.float64), self.sizes)):
-                raise refuse(path, entry)
+                raise misfit(path, entry)
             return entry
         if issubclass(kind, Mapping):
             if not isinstance(entry, dict):
-                raise refuse(path, entry)
+                raise misfit(path, entry)
             return {name: self.read(inner[1], each, join(path, name), shape) for name, each in entry.items()}
         is_row = kind is tuple and ... not in get_args(hint)  # with an entry for each type
         if not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
-            raise refuse(path, entry)
+            raise misfit(path, entry)
         entries = [self.read(inner[n if is_row else 0], each, path, shape) for n, each in enumerate(entry)]
         return tuple(entries) if kind is tuple else entries
 
     def take(self, what: str, entry: object, path: str) -> str:
         """The member that holds an array or a column, which is crossed off."""
         if entry != what:
-            raise refuse(path, entry)
+            raise misfit(path, entry)
         if f"{what}s/{path}" not in self.members:
             raise ValueError(f"the {what} {path!r} is missing")
         return self.members.pop(f"{what}s/{path}")
@@ -451,7 +451,7 @@ def restore_given(found: Result) -> Given:
     if r.background is not None and r.background >= len(names.classes):
         raise ValueError("the background must be a class")
     if r.format not in ("", *(dialect.name for dialect in DIALECTS)):
-        raise refuse("given/answers/format", r.format)
+        raise misfit("given/answers/format", r.format)
     r = replace(
         r,
         offsets=np.concatenate([[0], np.cumsum(r.offsets)]),
@@ -477,7 +477,7 @@ def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) 
     names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(model, LatentEstimator)
     keys, scale = list(labels.keys), names.positions
     if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
-        raise refuse("labels/keys", dict.fromkeys(keys, _COLUMN))
+        raise misfit("labels/keys", dict.fromkeys(keys, _COLUMN))
     if labels.n_items < 1:
         raise ValueError("there are no items")
     # Only now is it known that there are as many items as keys, which might have been a few bits each.
@@ -489,7 +489,7 @@ def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) 
         raise ValueError("no class is among the labels")
     members = [member for group in found.copies for member in group]
     if len(set(members)) < len(members) or any(len(group) < 2 for group in found.copies):
-        raise refuse("copies", found.copies)
+        raise misfit("copies", found.copies)
     if max(members, default=0) >= sizes["M"]:
         raise ValueError("a group of copies names a worker who is not there")
     if (found.given.graph is not None) != (model._takes_graph and found.given.answers is not None):

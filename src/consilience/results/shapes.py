@@ -33,7 +33,7 @@ WHOLE = ("|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")  # in as few bytes as 
 LARGEST, SMALLEST = np.finfo(np.float64).max, np.nextafter(0, 1)
 
 
-def within(array: NDArray[Any], least: float, most: float) -> bool:
+def in_range(array: NDArray[Any], least: float, most: float) -> bool:
     """Whether all values are in a range, which NaN never is."""
     return bool(((array >= least) & (array <= most)).all())
 
@@ -41,18 +41,18 @@ def within(array: NDArray[Any], least: float, most: float) -> bool:
 def sum_to(array: NDArray[Any], axis: int, least: float, tolerance: float = TOLERANCE) -> bool:
     """Whether rows of probabilities sum to something between `least` and 1."""
     total = array.sum(axis=axis, dtype=np.float64)
-    return within(array, 0, 1 + tolerance) and within(total, least - tolerance, 1 + tolerance)
+    return in_range(array, 0, 1 + tolerance) and in_range(total, least - tolerance, 1 + tolerance)
 
 
 def are_log_weights(array: NDArray[Any]) -> bool:
     """Whether these can be expected log probabilities: their exponentials sum to at most 1 over the answers."""
-    return within(array, -np.inf, TOLERANCE) and sum_to(np.exp(array), 1, 0) and bool(np.exp(array).any(axis=1).all())
+    return in_range(array, -np.inf, TOLERANCE) and sum_to(np.exp(array), 1, 0) and bool(np.exp(array).any(axis=1).all())
 
 
 def are_counts(array: NDArray[Any]) -> bool:
     """Whether these are counts whose sum is finite."""
     with np.errstate(over="ignore"):
-        return within(array, 0, np.inf) and bool(np.isfinite(array.sum()))
+        return in_range(array, 0, np.inf) and bool(np.isfinite(array.sum()))
 
 
 class Values(NamedTuple):
@@ -66,7 +66,7 @@ class Values(NamedTuple):
 
 def codes_of(what: str, letter: str, made: str, least: int = 0) -> Values:
     """Indices of so many things as a letter of `Sizes` stands for."""
-    return Values(WHOLE, f"indices of {what}", lambda array, sizes: within(array, least, sizes[letter] - 1), made)
+    return Values(WHOLE, f"indices of {what}", lambda array, sizes: in_range(array, least, sizes[letter] - 1), made)
 
 
 VALUES = {
@@ -76,18 +76,18 @@ VALUES = {
     # What the E-step multiplies in place of probabilities; of variational Bayes it sums to less than 1.
     "weights": Values(FLOAT, "weights that sum to at most 1", lambda a, _: sum_to(a, -1, 0)),
     "log weights": Values(FLOAT, "logarithms of probabilities", lambda a, _: are_log_weights(a)),
-    "probabilities": Values(FLOAT, "probabilities", lambda a, _: within(a, 0, 1)),
-    "ends": Values(FLOAT, "probabilities, or nothing", lambda a, _: within(a[~np.isnan(a)], 0, 1)),
-    "shares": Values(FLOAT, "weights in (0, 1]", lambda a, _: within(a, SMALLEST, 1)),
-    "not negative": Values(FLOAT, "finite numbers >= 0", lambda a, _: within(a, 0, LARGEST)),
-    "positive": Values(FLOAT, "finite numbers > 0", lambda a, _: within(a, SMALLEST, LARGEST)),
-    "finite": Values(FLOAT, "finite numbers", lambda a, _: within(a, -LARGEST, LARGEST)),
+    "probabilities": Values(FLOAT, "probabilities", lambda a, _: in_range(a, 0, 1)),
+    "ends": Values(FLOAT, "probabilities, or nothing", lambda a, _: in_range(a[~np.isnan(a)], 0, 1)),
+    "shares": Values(FLOAT, "weights in (0, 1]", lambda a, _: in_range(a, SMALLEST, 1)),
+    "not negative": Values(FLOAT, "finite numbers >= 0", lambda a, _: in_range(a, 0, LARGEST)),
+    "positive": Values(FLOAT, "finite numbers > 0", lambda a, _: in_range(a, SMALLEST, LARGEST)),
+    "finite": Values(FLOAT, "finite numbers", lambda a, _: in_range(a, -LARGEST, LARGEST)),
     "figures": Values(FLOAT, "finite numbers, or nothing", lambda a, _: not np.isinf(a).any()),
     # It may be minus infinity, where something impossible was known.
-    "objectives": Values(FLOAT, "values of an objective", lambda a, _: within(a, -np.inf, LARGEST)),
+    "objectives": Values(FLOAT, "values of an objective", lambda a, _: in_range(a, -np.inf, LARGEST)),
     "counts": Values(FLOAT, "counts with a finite sum", lambda a, _: are_counts(a)),
-    "whole": Values(WHOLE, "counts", lambda a, _: within(a, 0, 2**53), "<i8"),
-    "steps": Values(WHOLE, "whole numbers", lambda a, _: within(a, -(2**31), 2**31), "<i8"),
+    "whole": Values(WHOLE, "counts", lambda a, _: in_range(a, 0, 2**53), "<i8"),
+    "steps": Values(WHOLE, "whole numbers", lambda a, _: in_range(a, -(2**31), 2**31), "<i8"),
     "items": codes_of("items", "N", "<i8"),
     "workers": codes_of("workers", "M", "<i4"),
     "labels": codes_of("labels", "L", "<i4"),

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..answers.answers import Answers
 from ..answers.classes import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error
 from ..kinds.base import AnyKind, TableKind
 
-
-class Kind(NamedTuple):
-    """What a kind of source is called, and what to do about one that answers badly."""
-
-    noun: str  # of one
-    advice: str
-
-
-KINDS = {
-    "people": Kind("worker", "Look at their answers, and ask how they understood the task."),
-    "functions": Kind("function", "Look at what they label, and correct them or leave them out."),
-    "models": Kind("model", "Look at their answers, and at what they were told to do."),
+# What one of them is called, and what to do about one that answers badly.
+NOUNS = {"people": "worker", "functions": "function", "models": "model"}
+ADVICE = {
+    "people": "Look at their answers, and ask how they understood the task.",
+    "functions": "Look at what they label, and correct them or leave them out.",
+    "models": "Look at their answers, and at what they were told to do.",
 }
 
 
@@ -44,6 +36,6 @@ def ignores_silence(r: Answers) -> bool:
 
 def check_kind(kind: str) -> str:
     """Return the kind of source that is given, if there is such a one."""
-    if is_among(kind, tuple(KINDS)):
+    if is_among(kind, tuple(NOUNS)):
         return kind
-    raise parameter_error("source_kind", "fuse", f"one of {', '.join(map(repr, KINDS))}, or None", kind)
+    raise parameter_error("source_kind", "fuse", f"one of {', '.join(map(repr, NOUNS))}, or None", kind)

@@ -56,7 +56,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     A worker whose answers nothing else judges is right by definition: only what can be counted is in the table.
     """
     names, prior, n_answers, given = found.names, found.prior, found.n_answers, found.given.answers
-    counts, n_workers = count_answers(found), len(n_answers)
+    counts, n_workers = expect_counts(found), len(n_answers)
     said = lookup(names.classes, to_column(names.labels))
     learned = None if found.is_vote else found.learned
     takes_silence = learned is not None and found.takes_silence
@@ -135,7 +135,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     return columns | further | {"group": pa.array(groups, pa.int64())}, drift
 
 
-def count_answers(found: Result) -> Floats | Cells:
+def expect_counts(found: Result) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if found.model != "MajorityVote":
         return found.learned.counts
