@@ -334,7 +334,7 @@ def test_classes_that_are_sets_are_found():
 
 
 def test_the_figures_of_a_comparison_are_told_with_few_digits():
-    c = Comparison(100, 1, *(0.95, 0.94, 0.96), *(0.9,) * 14, blind_accuracy=0.9, like_record=True)
+    c = Comparison(100, 1, *(0.9,) * 14, 0.95, 0.94, 0.96, 0.9, like_record=True)
     assert c.describe_headline("120 spans").startswith("about 95.0% of these 120 spans are right (94.0% to 96.0%)")
     assert c.describe_more() == ""
     assert "judging by 23 real crowds and 1 known label" in dataclasses.replace(c, n_known=1).describe_headline()

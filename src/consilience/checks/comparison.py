@@ -41,7 +41,7 @@ from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, mean_and_error, shrink_rows
-from ..inference.powers import log_chance
+from ..inference.powers import Calibration, log_chance
 from ..inference.sources import HIDDEN, Source
 from ..inference.votes import find_tied
 from ..kernels import Floats
@@ -95,39 +95,27 @@ def compare_with_vote(
     kept = share_kept(source, vote.labels, labels.codes)
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
-    accuracy, low, high = found.expected_accuracy
-    n_gold, n_gold_right = (0, 0) if calibrated is None else (calibrated.found.n_gold, calibrated.found.n_right)
-    levels: dict[str, Any] = {}
+    accuracy, calibration = found.expected_accuracy[0], Calibration(1.0) if calibrated is None else calibrated.found
+    # Figures with both ends of their intervals.
+    figures = {"expected_accuracy": found.expected_accuracy, "alpha": alpha}
     if found.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
-        names = [f"{name}{end}" for name in ("within_one", "absolute_error") for end in ("", "_low", "_high")]
-        levels = dict(zip(names, found.intervals.levels.ravel().tolist(), strict=True))
+        figures |= dict(zip(("within_one", "absolute_error"), found.intervals.levels.tolist(), strict=True))
+    gain_names = ("held_out_gain", "held_out_error", "informed_gain", "informed_error", "label_gain", "label_error")
+    told = dict(zip(gain_names, gains, strict=True))
+    for name, values in figures.items():
+        told |= dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
     comparison = Comparison(
         n_items=n_items,
         # As expected over random ties; at least one if there are any: 0 means that all labels are those of the vote.
         n_differ=max(round(n_differ), int(n_differ > 1e-9)),
-        accuracy=math.nan,
-        accuracy_low=math.nan,
-        accuracy_high=math.nan,
-        expected_accuracy=accuracy,
-        expected_accuracy_low=low,
-        expected_accuracy_high=high,
         expected_gain=accuracy - n_right / n_items,
-        alpha=alpha[0],
-        alpha_low=alpha[1],
-        alpha_high=alpha[2],
-        held_out_gain=gains[0],
-        held_out_error=gains[1],
-        informed_gain=gains[2],
-        informed_error=gains[3],
-        label_gain=gains[4],
-        label_error=gains[5],
         top_share=float(n_labels.max() / n_items),
         vote_top_share=n_top / n_items,
         kept_share=1.0 if lost is None else float(kept[lost]),
         lost=lost,
-        blind_accuracy=calibrated.blind_accuracy if calibrated is not None and n_gold else accuracy,
-        n_known=n_gold,
-        n_known_right=n_gold_right,
+        blind_accuracy=calibrated.blind_accuracy if calibrated is not None and calibration.n_gold else accuracy,
+        n_known=calibration.n_gold,
+        n_known_right=calibration.n_right,
         share_known=count_gold(found.given.gold) / n_items,
         # Answers and fit are like those of which there are records; see `Comparison.like_record`.
         like_record=found.model == "DawidSkene"
@@ -143,13 +131,12 @@ def compare_with_vote(
         and r.n_classes <= MOST_CLASSES,
         alpha_level="ordinal" if r.is_ordered else "nominal",
         soft=r.soft is not None,
-        **levels,
+        **told,
     )
     release_mapped()
     reason = find_reason(comparison, r, found.checked)
     if reason:
-        figures = ("expected_accuracy", "within_one", "absolute_error")
-        names = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
+        names = [name for name in told if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
         comparison = replace(comparison, withheld=reason, **unknown)
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.

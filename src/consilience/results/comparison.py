@@ -122,9 +122,6 @@ class Comparison:
 
     n_items: int
     n_differ: int
-    accuracy: float
-    accuracy_low: float
-    accuracy_high: float
     expected_accuracy: float
     expected_accuracy_low: float
     expected_accuracy_high: float
@@ -139,6 +136,9 @@ class Comparison:
     top_share: float
     vote_top_share: float
     kept_share: float
+    accuracy: float = math.nan
+    accuracy_low: float = math.nan
+    accuracy_high: float = math.nan
     blind_accuracy: float = math.nan
     n_known: int = 0
     n_known_right: int = 0
