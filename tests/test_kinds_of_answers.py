@@ -116,14 +116,6 @@ def test_neither_threads_nor_the_order_of_rows_matter(kind):
     np.testing.assert_allclose(probabilities(moved), plain, rtol=0, atol=1e-6)
 
 
-def test_the_order_of_verdicts_does_not_matter():
-    table = cs.simulate.comparisons(300, n_candidates=6, n_judges=5, seed=1).to_frame()
-    order = np.random.default_rng(1).permutation(table.num_rows)
-    one, other = cs.rank(table), cs.rank(table.take(order))
-    assert one.candidates_.tolist() == other.candidates_.tolist()
-    np.testing.assert_allclose(one.scores_, other.scores_, rtol=0, atol=1e-6)
-
-
 # --------------------------------------------------------------------------------------------------- what fuzzers found
 
 

@@ -142,18 +142,6 @@ def test_a_saved_ranking(folder):
     assert "Leave out --at-random" in run("next", "arena.model", "--at-random").stderr
 
 
-def test_a_saved_ranking_is_evaluated(arena, folder):
-    run("rank", "battles.csv", "--save", "arena.model")
-    truth = {"candidate": arena.comparisons.candidates.tolist(), "score": arena.scores.tolist()}
-    pa.csv.write_csv(pa.table(truth), "truth.csv")
-    told = json.loads(run("evaluate", "arena.model", "truth.csv", "--json").stdout)
-    assert told["kendall"] == cs.evaluate(cs.load("arena.model"), "truth.csv").kendall
-    assert "Kendall's tau" in run("evaluate", "arena.model", "truth.csv").stdout
-    shown = run("evaluate", "arena.model", "battles.csv").stdout
-    assert "Known verdicts  600" in shown
-    assert "Log loss" in shown
-
-
 def test_a_ranking_in_a_file_is_evaluated(arena, folder):
     run("rank", "battles.csv", "--save", "arena.model", "-o", "ranking.csv")
     truth = {"candidate": arena.comparisons.candidates.tolist(), "score": arena.scores.tolist()}

@@ -114,6 +114,10 @@ class Value(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(each) for each in self.choices() if each.startswith(incomplete)]
 
 
+# A longer list of choices does not fit beside a flag, and is in the text.
+LONGEST_CHOICE = 70
+
+
 class Parameter(click.Option):
     """An option of the table, as click has it."""
 
@@ -123,19 +127,21 @@ class Parameter(click.Option):
         found = find_option(name, *owners)
         assert found is not None, name
         self.option = found
+        again = " May be given several times." if found.many else ""
+        says = f"{found.says}{again}".replace("{note}", note)
         flags = found.flags or (f"--{name.replace('_', '-')}",)
         more: Record = {"is_flag": True} if found.domain is FLAG else {"type": Value(found, choices)}
         if found.domain is not FLAG:
             listed = (choices or (lambda: found.domain.choices))()
-            few = listed and found.domain.metavar == "WORD"
-            more["metavar"] = f"[{'|'.join(listed)}]" if few else found.domain.metavar
+            spelled = f"[{'|'.join(listed)}]" if found.domain.metavar == "WORD" else ""
+            fits = listed and len(spelled) <= LONGEST_CHOICE
+            more["metavar"] = spelled if fits else found.domain.metavar
+            says += f" One of {', '.join(listed)}." if spelled and listed and not fits else ""
             if " " in found.domain.metavar:  # a name and a value
                 more["type"] = (str, more["type"])
             more["show_default"] = found.default not in (None, ())
         if name in PRINTING:  # is for what runs and prints, and not for the function of a command
             more |= {"expose_value": False, "callback": lambda ctx, _, value: ctx.meta.update({name: value})}
-        again = " May be given several times." if found.many else ""
-        says = f"{found.says}{again}".replace("{note}", note)
         if found.default is not None or not found.required:
             more["default"] = found.default
         super().__init__([*flags, name], multiple=found.many, required=found.required, help=says, **more)
