@@ -26,6 +26,7 @@ def describe_in_python(finding: Finding, question: str = "") -> dict[str, Any]: 
 def to_record(parts: Sequence[Part], describe: Describe = describe_in_python, question: str = "") -> dict[str, Any]:
     """The values of parts by their keys: facts, rows of tables, and findings. Parts without a key are left out.
 
+    >>> from .document import Fact
     >>> to_record([Facts([Fact("items", "Items", 3), Fact("", "File", "a.csv")])])
     {'items': 3}
     """
@@ -47,6 +48,7 @@ def to_record(parts: Sequence[Part], describe: Describe = describe_in_python, qu
 def to_lines(document: Document, width: int = 80, describe: Describe = describe_in_python) -> str:
     """A document as lines of text, of at most `width` columns where its figures and commands are not longer.
 
+    >>> from .document import Fact
     >>> facts = Facts([Fact("items", "Items", 1200, format="count"), Fact("seed", "", 0)])
     >>> print(to_lines(Document("", "", [facts, Text(["Nothing is known."])])))
       Items  1,200
