@@ -49,11 +49,11 @@ RUNS: dict[str, Callable[[], Results]] = {}
 
 # What a fitted model may have. Models that have no such attribute, or not after such a fit, are recorded without it.
 ATTRIBUTES = (
-    *("labels_", "posterior_", "uncalibrated_posterior_", "classes_", "workers_", "answer_labels_"),
-    *("prior_", "prior_low_", "prior_high_", "confusion_", "sequential_confusion_", "transition_", "initial_"),
-    *("coupling_", "coupling_scores_", "smoothing_", "power_", "calibration_", "trace_", "starts_", "n_iter_"),
+    *("labels_", "posterior_", "uncalibrated_posterior_", "classes_", "workers_"),
+    *("prior_", "confusion_", "sequential_confusion_", "transition_", "initial_"),
+    *("coupling_", "coupling_scores_", "smoothing_", "power_", "trace_", "n_iter_"),
     *("converged_", "expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_", "copies_"),
-    *("copies_count_once_", "comparison_", "graph_check_", "feature_findings_", "feature_names_"),
+    *("comparison_", "graph_check_", "feature_findings_"),
 )
 EXPLANATIONS = ("explain_calibration", "explain_coupling", "explain_features")
 # What is said in words, by name.

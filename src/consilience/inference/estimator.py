@@ -125,10 +125,14 @@ class LabelEstimator(Estimator, ABC):
     def _check_learned(self, found: StructureParameters) -> None:
         """Raise a `ValueError` if what a file says of the structure cannot be what the parameters call for."""
 
-    def _prepare(self, r: Answers) -> Answers:
-        """Answers with the classes that the model needs; an error for those that it cannot take."""
+    def _check_answers(self, r: Answers) -> None:
+        """Raise an error for answers that the model cannot take."""
         if self.label_by == "median":
             check_order(r.classes, r.positions)
+
+    def _prepare(self, r: Answers) -> Answers:
+        """Answers for a fit, with the classes that the model needs."""
+        self._check_answers(r)
         return r
 
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:  # noqa: ARG002

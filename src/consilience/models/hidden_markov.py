@@ -121,7 +121,7 @@ class HiddenMarkov(StreamingModel):
                 keyword="coupling",
             )
 
-    def _prepare(self, r: Answers) -> Answers:
+    def _check_answers(self, r: Answers) -> None:
         if r.sequences is None:
             raise InputError(
                 "HiddenMarkov needs sequences, and these items are not in any.",
@@ -130,6 +130,9 @@ class HiddenMarkov(StreamingModel):
                 Sentence("For independent items use {model}.", model=Python("DawidSkene", "dawid-skene")),
                 keyword="sequence",
             )
+        super()._check_answers(r)
+
+    def _prepare(self, r: Answers) -> Answers:
         r = super()._prepare(r)
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
             return r.with_classes(complete_tags(r.classes, self.transitions))

@@ -97,7 +97,7 @@ class MomentMatching(Model):
 
     partial_fit = NoBatches(": moments are those of all answers")
 
-    def _prepare(self, r: Answers) -> Answers:
+    def _check_answers(self, r: Answers) -> None:
         if r.silence_counts:
             raise ParameterError(
                 "MomentMatching takes silence for no answer.",
@@ -105,7 +105,7 @@ class MomentMatching(Model):
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="abstain",
             )
-        return super()._prepare(r)
+        super()._check_answers(r)
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
         super()._check_size(r, graph)

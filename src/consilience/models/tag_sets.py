@@ -104,9 +104,8 @@ class TagSets(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def _prepare(self, r: Answers) -> Answers:
+    def _check_answers(self, r: Answers) -> None:
         count_tags(r)  # which raises an error unless the answers are about tags
-        return r
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
         n_tags = count_tags(r)

@@ -61,7 +61,8 @@ class Applied(NamedTuple):
     ) -> Iterator[tuple[Engine, list[Placed], AnyFactors, Graph | None]]:
         """The answers in blocks, what they say by matrices that are known for their workers, and the graph."""
         model, found, names = self.model, self.fusion, self.fusion.names
-        r = model._prepare(self.source.responses)
+        r = self.source.responses
+        model._check_answers(r)
         aligned = align(model, r, self.graph)
         links = None if aligned is None else model._weigh_links(r, aligned)
         label, worker = find_by_value(names.labels, r.labels), lookup(names.workers, to_column(r.workers))
@@ -129,7 +130,7 @@ class Applied(NamedTuple):
     def find_labels(self) -> Labels:
         """Labels with their probabilities, chosen as those of the fit."""
         model, r, names = self.model, self.source.responses, self.fusion.names
-        gold = match_gold(open_paths(self.gold), model._prepare(r), names.classes)
+        gold = match_gold(open_paths(self.gold), r, names.classes)
         matched = self._replace(gold=gold)
         probabilities = matched.find_probabilities()
         if self.fusion.is_vote:
@@ -168,7 +169,8 @@ def add_content(
         keys = list_items(features, in_sequences="sequence" in fusion.labels.keys)
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
         r = r.scaled_as(names.classes, names.positions)
-    r = model._prepare(r).with_classes(names.classes)
+    model._check_answers(r)
+    r = r.with_classes(names.classes)
     source = Source(r)
     if item_prior is not None:
         source = source.with_priors(match_item_prior(open_item_data(item_prior, "item_prior"), r), fusion.prior)
