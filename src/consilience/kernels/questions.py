@@ -157,30 +157,6 @@ def add_answer(outcomes: Floats, confusion: Floats, most: int) -> Floats:
     return kept
 
 
-@kernel
-def comes_first(one: int, other: int, keys: Floats) -> bool:
-    """Tell whether one entry of the heap stands above another: of equal keys, the one with the lower number."""
-    return bool(keys[one] > keys[other] or (keys[one] == keys[other] and one < other))
-
-
-@kernel
-def sink(heap: Integers, keys: Floats, at: int, size: int) -> None:
-    """Restore the order of a heap whose entry at `at` may stand too high."""
-    moved = heap[at]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and comes_first(heap[right], heap[child], keys):
-            child = right
-        if not comes_first(heap[child], moved, keys):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = moved
-
-
 def choose(
     items: Integers,
     cells: Integers,
@@ -208,8 +184,8 @@ def choose(
 ) -> int:
     """Choose questions one after the other; return how many there are, with those that are pending.
 
-    Items are kept in a heap by the gain per cost that each had when it was last looked at. Gains only fall, so that the
-    item on top is chosen if it is up to date, and brought up to date otherwise.
+    Each item has the gain per cost that it had when it was last looked at. Gains only fall, so that the item with the
+    largest is chosen if it is up to date, and brought up to date otherwise.
 
     Parameters
     ----------
@@ -270,16 +246,16 @@ def choose_in_turn(
     links: tuple[Integers, Integers],
     questions: tuple[Integers, Floats, int, float, int],
 ) -> int:
-    """Do what `choose` says. `keys`, which are `best` at first, order the heap."""
+    """Do what `choose` says. `keys` are `best` at first, and 0 once nothing is to be asked about an item."""
     (shortlists, values, at, priced), (last, before), cost, left = lists, links, crew[2], crew[4]
     chosen, gains, n_pending, budget, most = questions
-    heap, size, n_chosen, n_short = np.arange(items.size), items.size, n_pending, values.shape[1]
-    for start in range(size // 2 - 1, -1, -1):
-        sink(heap, keys, start, size)
+    n_chosen, n_short = n_pending, values.shape[1]
     for question in range(n_pending):
         before[question], last[chosen[question, 0]] = last[chosen[question, 0]], question
-    while n_chosen < len(chosen) and size > 0:
-        c = heap[0]
+    while n_chosen < len(chosen) and keys.size > 0:
+        c = keys.argmax()
+        if keys[c] <= 0.0:
+            break
         i = items[c]
         if priced[c]:
             at[c] = find_free(shortlists[c], values[c], at[c], cost, left, budget)
@@ -287,7 +263,6 @@ def choose_in_turn(
                 key = values[c, at[c]] / crowding[c]
                 if key < keys[c]:
                     keys[c] = key
-                    sink(heap, keys, 0, size)
                     continue
                 m = shortlists[c, at[c]]
                 chosen[n_chosen, 0], chosen[n_chosen, 1], gains[n_chosen] = c, m, values[c, at[c]] * cost[m]
@@ -302,12 +277,7 @@ def choose_in_turn(
         there = (shortlists[c], values[c], budget)
         n_there = renew_shortlist(item, there, posterior, slopes[cells[c]], crew, open_to, chosen, before, most)
         at[c], priced[c] = 0, True
-        if n_there == 0 or values[c, 0] <= 0.0:
-            size -= 1
-            heap[0] = heap[size]
-        else:
-            keys[c] = values[c, 0] / crowding[c]
-        sink(heap, keys, 0, size)
+        keys[c] = values[c, 0] / crowding[c] if n_there > 0 else 0.0
     return n_chosen
 
 
