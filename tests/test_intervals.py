@@ -243,15 +243,15 @@ def test_intervals_of_workers_with_different_weights_contain_the_truth():
         r, rng = crowd.responses, np.random.default_rng(seed)
         careless = rng.random(r.n_responses) > weight[r.worker]
         label = np.where(careless, rng.permutation(r.label), r.label).astype(r.label.dtype)
-        r, true = dataclasses.replace(r, label=label, weight=weight[r.worker]), true_accuracy(crowd)
+        true = weight * true_accuracy(crowd) + (1 - weight) / 3  # of answers as they are
+        r = dataclasses.replace(r, label=label, weight=weight[r.worker])
         report = cs.DawidSkene(calibration="none").fit(r).worker_report()
         ends = report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy()
         accuracy = report["accuracy"].to_numpy()
         assert ((ends[0] <= accuracy) & (accuracy <= ends[1])).all()
-        assert np.median((ends[1] - ends[0])[weight < 1]) > 0.4  # some 24 answers were given with care
+        assert np.median((ends[1] - ends[0])[weight < 1]) > 0.35  # they count as some 26 answers
         found.append([inside(*(end[chosen] for end in ends), true[chosen]) for chosen in (weight < 1, weight == 1)])
     assert (np.mean(found, axis=0) > 0.9).all()
-    assert (np.mean(found, axis=0) < 0.99).all()
 
 
 @pytest.mark.parametrize("in_sequences", [False, True])

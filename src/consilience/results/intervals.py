@@ -402,7 +402,10 @@ def sum_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
     unit = r.owners_of(item)
     klass = r.class_of_label[r.label]
     away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
-    return compare_votes(r.worker, item, unit, weight, away, spread, total)
+    votes = compare_votes(r.worker, item, unit, weight, away, spread, total)
+    if r.sequences is None:  # of the labels that an answer is spread over one is right, so that votes vary less
+        votes[0] = max(votes[0], votes[1])
+    return votes
 
 
 def compare_votes(
