@@ -378,7 +378,7 @@ def test_locate_without_the_file(folder):
 
 def test_missing_file(folder):
     write("answers.csv", "a\n1\n")
-    assert "Did you mean 'answers.csv'" in message(read_table, "answer.csv")
+    assert message(read_table, "answer.csv") == "'answer.csv' does not exist. Did you mean 'answers.csv'?"
     assert "does not exist. Check" in message(read_table, "zzz.parquet")
     assert "folder 'nowhere'" in message(read_table, os.path.join("nowhere", "answers.csv"))
 

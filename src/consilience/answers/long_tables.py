@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import to_floats
 from ..errors import (
     InputError,
     ParameterError,
@@ -117,12 +118,10 @@ def warn_of_missing(table: str, column: str, n_missing: int, n_rows: int) -> Non
 
 def read_weights(table: Table, name: str) -> Floats:
     """Read the column of weights, which must be numbers in (0, 1]."""
-    column = to_values(table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row."))
+    column = table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row.")
     try:
-        if column.dtype.kind in "mM":
-            raise TypeError("these are times")
-        weights = np.array(column, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+        weights = to_floats(to_values(column))
+    except ValueError as error:
         raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
     wrong = np.flatnonzero(~((weights > 0) & (weights <= 1)))
     if len(wrong):

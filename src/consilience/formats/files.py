@@ -195,14 +195,18 @@ def make_folder(path: str) -> None:
         raise InputError(f"{path!r} cannot be created: {first_line(error)}.", "Write to another place.") from error
 
 
-def list_inputs(path: str) -> list[str]:
-    """The files that a path stands for: itself, those in a folder, or those that match a pattern, in order of name.
+def find_formats(path: str) -> dict[str, Format | None]:
+    """The files that a path stands for, in order of name, and their formats.
+
+    They are the path itself, those in a folder, or those that match a pattern.
 
     Files of which no kind is known, such as a read-me, are left out. A damaged file may not be recognised, so files
     with the suffix of another that is recognised are kept.
     """
     if path == STANDARD_INPUT or os.path.isfile(path):
-        return [path]
+        return {path: find_format(path)}
+    if not (is_remote(path) or os.path.isdir(path) or glob.has_magic(path)):
+        raise _missing_error(path)
     try:
         if is_remote(path):
             system, inner = _find_system(path)
@@ -211,10 +215,8 @@ def list_inputs(path: str) -> list[str]:
             found = list(map(system.unstrip_protocol, listed))
         elif os.path.isdir(path):
             found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
-        elif glob.has_magic(path):
-            found = glob.glob(path, recursive=True)
         else:
-            raise _missing_error(path)
+            found = glob.glob(path, recursive=True)
     except PermissionError as error:
         raise permission_error(path) from error
     except (OSError, ValueError) as error:
@@ -223,8 +225,26 @@ def list_inputs(path: str) -> list[str]:
     if not inputs:
         others = f"found only {listing(sorted(found))}" if found else "found nothing"
         raise InputError(f"No file to read in {path!r}: {others}.", "Check the path.")
-    known = {os.path.splitext(file)[1].lower() for file in inputs if find_format(file) is not None}
-    return [file for file in inputs if os.path.splitext(file)[1].lower() in known] or inputs
+    formats = {file: find_format(file) for file in inputs}
+    known = {os.path.splitext(file)[1].lower() for file, format in formats.items() if format is not None}
+    return {file: formats[file] for file in inputs if os.path.splitext(file)[1].lower() in known} or formats
+
+
+def list_inputs(path: str) -> list[str]:
+    """The files that a path stands for."""
+    return list(find_formats(path))
+
+
+def share_format(path: str) -> tuple[list[str], Format | None]:
+    """The files that a path stands for, and their format; an error where they are of several."""
+    formats = find_formats(path)
+    examples = {format: file for file, format in reversed(formats.items())}
+    if len(examples) > 1:
+        raise InputError(
+            f"The files in {path!r} are of several formats, such as {listing(sorted(examples.values()))}.",
+            "Choose those of one format with a pattern.",
+        )
+    return list(formats), next(iter(examples))
 
 
 def _missing_error(path: str) -> InputError:
@@ -240,17 +260,6 @@ def _missing_error(path: str) -> InputError:
 def permission_error(path: str) -> InputError:
     """The error for a file that may not be read."""
     return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
-
-
-def share_format(path: str, inputs: list[str]) -> Format | None:
-    """The format of files that a path stands for; an error where they are of several."""
-    formats = {find_format(file): file for file in reversed(inputs)}
-    if len(formats) > 1:
-        raise InputError(
-            f"The files in {path!r} are of several formats, such as {listing(sorted(formats.values()))}.",
-            "Choose those of one format with a pattern.",
-        )
-    return next(iter(formats))
 
 
 def stem(path: str) -> str:

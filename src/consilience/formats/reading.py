@@ -161,10 +161,10 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
         return [path], named  # readers of tools know by themselves how files belong together
     if is_brat(path):
         say_spans(path, "brat")
-    inputs = list_inputs(path)
     if named is not None:
+        inputs = list_inputs(path)
         return [file for file in inputs if named.fits(file)] or inputs, named
-    shared = share_format(path, inputs)
+    inputs, shared = share_format(path)
     if shared is not None:
         return [path] if shared.kind == "spans" else inputs, shared
     if os.path.isdir(path) and any(file.lower().endswith(_PICTURES) for file in inputs):

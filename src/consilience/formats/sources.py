@@ -41,7 +41,7 @@ from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
-from .files import STANDARD_INPUT, PathLike, list_inputs, share_format
+from .files import STANDARD_INPUT, PathLike, share_format
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
 from .soft_files import NAME as SOFT_FILES
@@ -147,7 +147,7 @@ def find_source(path: str, format: Any = None) -> Format | None:
     if are_masks(path):
         return find_by_name("masks")
     try:
-        shared = find_by_name("brat") if is_brat(path) else share_format(path, list_inputs(path))
+        shared = find_by_name("brat") if is_brat(path) else share_format(path)[1]
     except (InputError, OSError):
         return None
     return shared if shared is not None and shared.outputs else None
@@ -339,7 +339,7 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
     elif is_brat(source):
         chosen = find_by_name("brat")
     else:
-        chosen = share_format(source, list_inputs(source))
+        chosen = share_format(source)[1]
     read = None if chosen is None else chosen.codec.read_spans
     if read is None:
         what = "" if chosen is None else f" It looks like a table ({chosen.name})."
