@@ -23,7 +23,7 @@ from consilience.answers.tables import build_frame
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
     add_label,
-    choose_items,
+    pick_items,
     find_entropy,
     find_peaks,
     hash_keys,
@@ -168,7 +168,7 @@ def test_odd_crowds():
     known = cs.MajorityVote().fit({"item": [1, 2], "worker": ["a", "a"], "label": ["x", "y"]}, gold={1: "x", 2: "y"})
     assert known.next_items().num_rows == 0
     assert find_entropy(np.eye(3)).tolist() == [0.0] * 3
-    _, drawn = choose_items(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool), 4)
+    _, drawn = pick_items(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool), 4)
     assert not drawn.any()
     for n in (-1, 2.0, True, "3", None):
         with pytest.raises(cs.errors.ParameterError, match="'n' parameter of next_items must be a whole number >= 0"):

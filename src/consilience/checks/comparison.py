@@ -101,7 +101,7 @@ def compare_with_vote(
     if found.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
         figures |= dict(zip(("within_one", "absolute_error"), found.intervals.levels.tolist(), strict=True))
     gain_names = ("held_out_gain", "held_out_error", "informed_gain", "informed_error", "label_gain", "label_error")
-    told = dict(zip(gain_names, gains, strict=True))
+    told: dict[str, Any] = dict(zip(gain_names, gains, strict=True))
     for name, values in figures.items():
         told |= dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
     comparison = Comparison(

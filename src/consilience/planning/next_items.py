@@ -51,10 +51,10 @@ def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Intege
         later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
     else:
         later = ~answered & (not found.is_network)
-    return *choose_items(entropy, draws, unknown, answered, later, n, every), entropy
+    return *pick_items(entropy, draws, unknown, answered, later, n, every), entropy
 
 
-def choose_items(
+def pick_items(
     entropy: Floats, draws: Hashes, unknown: Truths, answered: Truths, later: Truths, n: int, every: int = EVERY
 ) -> tuple[Integers, Truths]:
     """At most n of the items whose label is unknown, and which of them were drawn at random: one of so many.

@@ -138,7 +138,7 @@ class Densities(NamedTuple):
         error = 1 / (1 + np.exp(-LOGITS))
         chances = n_right * np.log1p(-error) + (n_known - n_right) * np.log(error)
         chances = np.exp(chances - chances.max())
-        return Densities(*(normalise(density * chances) for density in self))
+        return Densities(*(scale_density(density * chances) for density in self))
 
     def find_range(self, n_labels: int | None = None) -> Range:
         """Return the range of the share of right labels: of so many, or of ever so many."""
@@ -194,9 +194,9 @@ def judge_by_record(expected: float, line: Line | None = None, high: float = mat
     nearest = max(x, line.least)
     degrees = line.n_crowds - 2
     distance = (LOGITS - line.start - line.slope * nearest) / line.spread(nearest)
-    record = normalise((1 + distance**2 / degrees) ** (-(degrees + 1) / 2))
+    record = scale_density((1 + distance**2 / degrees) ** (-(degrees + 1) / 2))
     spread = SPREAD if math.isnan(high) else max(SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
-    alone = normalise(np.exp(-(((LOGITS - x) / spread) ** 2) / 2))
+    alone = scale_density(np.exp(-(((LOGITS - x) / spread) ** 2) / 2))
     return Densities(record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)
 
 
@@ -206,11 +206,11 @@ def judge_by_known() -> Densities:
     The density of Jeffreys in the error is here that in its logit.
     """
     error = 1 / (1 + np.exp(-LOGITS))
-    density = normalise(np.sqrt(error * (1 - error)))
+    density = scale_density(np.sqrt(error * (1 - error)))
     return Densities(density, density)
 
 
-def normalise(density: Floats) -> Floats:
+def scale_density(density: Floats) -> Floats:
     """Return a density with the sum 1."""
     return np.asarray(density / density.sum())
 
