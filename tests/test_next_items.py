@@ -23,11 +23,11 @@ from consilience.answers.tables import build_frame
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
     add_label,
-    pick_items,
     find_entropy,
     find_peaks,
     hash_keys,
     list_next_items,
+    pick_items,
 )
 
 CROWD = cs.simulate.independent(120, n_workers=8, n_classes=3, answers_per_item=4, seed=3)
