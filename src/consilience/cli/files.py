@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from pathlib import PurePath
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 from zipfile import ZipFile, is_zipfile
 
@@ -211,11 +211,13 @@ def is_read_from(real: str, source: str) -> bool:
         return False
     if os.path.isdir(source):
         return os.path.dirname(real) == os.path.realpath(source)
-    folder, name = os.path.split(os.path.abspath(source))
-    pattern = os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
-    is_hidden = os.path.basename(real).startswith(".") and not name.startswith(".")
-    deep = [pattern.replace(f"{os.sep}**{os.sep}", f"{os.sep}{'*' + os.sep if n else ''}") for n in (0, 1)]
-    return glob.has_magic(source) and not is_hidden and any(PurePath(real).match(each) for each in deep)
+    parts = os.path.abspath(source).split(os.sep)
+    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    pattern = os.path.join(glob.escape(os.path.realpath(os.sep.join(parts[:n_fixed]) or os.sep)), *parts[n_fixed:])
+    as_deep = "**" in parts or pattern.count(os.sep) == real.count(os.sep)
+    is_hidden = os.path.basename(real).startswith(".") and not parts[-1].startswith(".")
+    may_match = n_fixed < len(parts) and as_deep and not is_hidden
+    return may_match and fnmatchcase(real, pattern.replace(f"**{os.sep}", "*"))
 
 
 # The path of an output, None if it is not wanted, and what writes it there.
