@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -27,7 +26,7 @@ from consilience.kernels.answers import (
     multiply_rows,
     normalise_items,
 )
-from consilience.kernels.columns import find_repeat, number_runs, order_by
+from consilience.kernels.columns import order_by
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from effort import examples
 
@@ -409,36 +408,9 @@ def test_renumbering(codes):
     assert (rows.dtype, local.dtype) == (np.int64, np.int32)
 
 
-@examples(50)
-@given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40))
-def test_numbering_of_pairs(pairs):
-    first, second = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
-    order = np.lexsort((second, first))
-    number, begin = number_runs(first, second, order)
-    distinct = sorted(set(pairs))
-    assert [distinct[n] for n in number] == pairs
-    assert [pairs[i] for i in begin] == distinct
-    assert all(pairs.index(pairs[i]) == i for i in begin)  # the first of equal pairs
-
-
-@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(groups=st.lists(st.lists(st.integers(0, 5), max_size=5), min_size=1, max_size=6))
-def test_finding_a_repeat(by_size, groups):
-    worker = np.array(list(itertools.chain(*groups)), np.int32)
-    offsets = np.append(0, np.cumsum([len(group) for group in groups])).astype(np.int64)
-    repeats = [offsets[i] + j for i, group in enumerate(groups) for j, w in enumerate(group) if w in group[:j]]
-    assert find_repeat(offsets, worker, 6) == (repeats[0] if repeats else -1)
-
-
-def test_large_keys_take_the_compiled_way_without_being_told():
+def test_large_keys_are_ordered_the_same_way():
     rng = np.random.default_rng(10)
     keys = rng.integers(0, 1000, LARGE).astype(np.int32)
     order, offsets = order_by(keys, 1000)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
     assert np.array_equal(np.diff(offsets), np.bincount(keys, minlength=1000))
-    item_of_answer = np.sort(rng.integers(0, LARGE // 3, LARGE))
-    offsets = np.searchsorted(item_of_answer, np.arange(LARGE // 3 + 1))
-    pairs = list(zip(item_of_answer.tolist(), keys.tolist(), strict=True))
-    seen = set()
-    first = next((i for i, pair in enumerate(pairs) if pair in seen or seen.add(pair)), -1)
-    assert find_repeat(offsets, keys, 1000) == first

@@ -85,7 +85,7 @@ def encode_items(columns: list[Column], named: list[Column] | None, source: str)
     source : str
         What messages call the table of rows.
     """
-    from ..kernels.columns import number_runs, order_by
+    from ..kernels.columns import order_by
 
     owner, ids = encode_in_order_of_appearance(columns[0])
     more: Codes = np.empty(0, np.int32)
@@ -102,7 +102,10 @@ def encode_items(columns: list[Column], named: list[Column] | None, source: str)
     # Two counting sorts, the lesser key first: linear in the answers.
     by_place, _ = order_by(rank, len(places))
     by_owner, _ = order_by(owner[by_place], len(ids))
-    item, first = number_runs(owner, rank, by_place[by_owner])
+    order = by_place[by_owner]
+    begins = np.append(True, (np.diff(owner[order]) != 0) | (np.diff(rank[order]) != 0))[: len(order)]
+    item, first = np.empty(len(order), np.int64), order[begins]
+    item[order] = np.cumsum(begins) - 1
     offsets = np.searchsorted(owner[first], np.arange(len(ids) + 1))
     return item[:n_rows], Sequences(ids, offsets.astype(np.int64), place[first])
 

@@ -165,11 +165,11 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     table : Table
         Where the answers come from.
     """
-    from ..kernels.columns import find_repeat
-
-    if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
+    pair = answers.item_of_answer() * answers.n_workers + answers.worker
+    ordered = np.sort(pair)
+    if not (ordered[1:] == ordered[:-1]).any():
         return answers
-    _, pair = np.unique(answers.item_of_answer() * answers.n_workers + answers.worker, return_inverse=True)
+    _, pair = np.unique(pair, return_inverse=True)
     if policy in ("first", "last"):
         step = 1 if policy == "first" else -1
         _, chosen = np.unique(pair[::step], return_index=True)

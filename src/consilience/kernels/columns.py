@@ -78,37 +78,3 @@ def order_by(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
 def find_offsets(keys: Integers, n_keys: int) -> Integers:
     """Return where each key 0..n_keys-1 begins among the sorted keys, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=n_keys))])
-
-
-def number_runs(first: Integers, second: Integers, order: Integers) -> tuple[Integers, Integers]:
-    """Number the distinct pairs (first, second) met along `order`; return (number of each entry, first entry of each).
-
-    Equal pairs must stand together in `order`.
-    """
-    a, b = first[order], second[order]
-    begins = np.ones(order.size, bool)
-    begins[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    number = np.empty(order.size, np.int64)
-    number[order] = np.cumsum(begins) - 1
-    return number, order[begins]
-
-
-def find_repeat(offsets: Integers, worker: Integers, n_workers: int) -> int:
-    """Return the first answer whose worker already answered the same item, or -1."""
-    if worker.size >= LARGE:
-        return int(scan_for_repeat(offsets, read_only(worker), np.full(n_workers, -1)))
-    item = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    again = np.ones(worker.size, bool)
-    again[np.unique(item * n_workers + worker, return_index=True)[1]] = False
-    return int(again.argmax()) if again.any() else -1
-
-
-@kernel
-def scan_for_repeat(offsets: Integers, worker: Integers, last_item: Integers) -> int:
-    """Do what `find_repeat` says; `last_item` is -1 for each worker at first."""
-    for i in range(offsets.size - 1):
-        for j in range(offsets[i], offsets[i + 1]):
-            if last_item[worker[j]] == i:
-                return j
-            last_item[worker[j]] = i
-    return -1
