@@ -613,7 +613,8 @@ class Answers:
             votes = self.soft.sum(axis=0, dtype=np.float64)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
-        return to_shares(shares)
+        total = shares.sum()
+        return shares / total if total > 0 else np.full(self.n_classes, 1 / max(self.n_classes, 1))
 
     def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
         """What soft votes, all or some, give to each class, (n, K), and not what to other labels."""
@@ -742,12 +743,6 @@ class Answers:
         if self.silence_counts:
             facts.append(("Silence", f"is an answer, often of {to_word(self.background)}"))
         return frame_html(paragraph(type(self).__name__), html_facts(facts))
-
-
-def to_shares(amounts: Floats | Indices) -> Floats:
-    """Amounts divided by their sum; equal shares if there is nothing."""
-    total = amounts.sum()
-    return np.asarray(amounts / total) if total > 0 else np.full(len(amounts), 1 / max(len(amounts), 1))
 
 
 def keep_weights(weight: Floats | None) -> Floats | None:
