@@ -46,7 +46,7 @@ from scipy.special import entr
 
 from ..answers.columns import Column, Values, join_values, lookup, to_column, to_values
 from ..answers.random_choices import draw_numbers, hash_ids
-from ..answers.tables import Table, open_frame
+from ..answers.tables import open_frame
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import number_groups
@@ -123,13 +123,11 @@ def list_questions(
     if per_worker is not None:
         limits = _by_worker("per_worker", per_worker, ids, "next_questions", most, _is_count)
         limits = np.minimum(limits, np.iinfo(np.int32).max).astype(np.int64)
-    pending_table, barred_table = (
-        _open_pairs(found, each, name) for each, name in ((asked, "asked"), (barred, "barred"))
-    )
+    asked_before, not_to_ask = read_pairs(found, asked, "asked"), read_pairs(found, barred, "barred")
     n_asked = len(ids)
-    if pending_table is not None and not found.answers.silence_counts:
+    if asked is not None and not found.answers.silence_counts:
         # Workers who were asked before, and cannot be asked now: they cost too much.
-        absent = np.unique(lookup(names, pending_table.read("worker")))
+        absent = np.unique(lookup(names, asked_before[1]))
         absent = np.setdiff1d(absent[absent >= 0], known)
         ids, known = join_values(ids, names[absent]), np.append(known, absent)
         costs = np.append(costs, np.full(len(absent), np.inf))
@@ -165,7 +163,8 @@ def list_questions(
     item, worker = found.answers.votes()
     there = place_of_worker[worker] >= 0
     answered = item[there], place_of_worker[worker[there]]
-    pending, closed = (_locate_pairs(found, ids, each) for each in (pending_table, barred_table))
+    pending, closed = ((item, lookup(ids, column)) for item, column in (asked_before, not_to_ask))
+    pending, closed = ((item[worker >= 0], worker[worker >= 0]) for item, worker in (pending, closed))
     is_new = ~np.isin(pending[0] * len(ids) + pending[1], answered[0] * len(ids) + answered[1])
     waits = np.unique(pending[0][is_new] * len(ids) + pending[1][is_new])
     pending = waits // len(ids), waits % len(ids)
@@ -270,30 +269,19 @@ def _by_worker(
     return np.array([float(given[worker]) for worker in ids.tolist()])
 
 
-def _open_pairs(found: Result, source: object, name: str) -> Table | None:
-    """A table of questions, if one was given, after a look at its columns."""
+def read_pairs(found: Result, source: object, name: str) -> tuple[Integers, Column]:
+    """The items, by index, and the workers in a table of questions, but for those about other items."""
     if source is None:
-        return None
+        return np.empty(0, np.int64), to_column(found.names.workers[:0])
     table = open_frame(source, name)
-    names = [*_name_keys(found), "worker"]
-    missing = [each for each in names if each not in table.names]
+    keys = ["item"] if found.answers.sequences is None else ["sequence", "position"]
+    missing = [each for each in (*keys, "worker") if each not in table.names]
     if missing:
-        raise InputError(f"The table {name} must have the columns {listing(names)}; {listing(missing)} is missing.")
-    return table
-
-
-def _name_keys(found: Result) -> list[str]:
-    return ["item"] if found.answers.sequences is None else ["sequence", "position"]
-
-
-def _locate_pairs(found: Result, ids: Values, table: Table | None) -> Pairs:
-    """The questions in a table whose item and worker are known."""
-    if table is None:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    item = found.answers.find_items([table.read(name) for name in _name_keys(found)])
-    worker = lookup(ids, table.read("worker"))
-    there = (item >= 0) & (worker >= 0)
-    return item[there], worker[there]
+        needed = listing([*keys, "worker"])
+        raise InputError(f"The table {name} must have the columns {needed}; {listing(missing)} is missing.")
+    item = found.answers.find_items([table.read(each) for each in keys])
+    rows = np.flatnonzero(item >= 0)
+    return item[rows], table.read("worker").take(rows)
 
 
 def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Floats]:
