@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.answers.random_choices import count_units, hide_answers
-from consilience.checks.comparison import compare_with_vote, settle
+from consilience.checks.comparison import compare_with_vote, renew_as_found
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows
@@ -162,7 +162,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
         np.testing.assert_array_equal(found.totals, given.totals)
         compare_with_vote(model, model.result_, Source(r), graph, cs.engines.Threads())
         plain = renew(model, calibration="none").fit(r, graph=graph)
-        assert settle(plain, plain.result_).calibration == "none"
+        assert renew_as_found(plain, plain.result_).calibration == "none"
     model.check_graph(network.responses, network.graph)
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)

@@ -208,7 +208,7 @@ def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
     for each in (model, loaded):
         assert each.result_.names.positions == (0.0, 1.0, 5.0)
         assert each.responses_.positions == (0.0, 1.0, 5.0)
-    assert loaded.read(WORDS)[1].positions == (0.0, 1.0, 5.0)
+    assert loaded._read(WORDS)[1].positions == (0.0, 1.0, 5.0)
     loaded.update({"item": [99], "worker": ["ann"], "label": ["high"]})
     assert loaded.responses_.positions == (0.0, 1.0, 5.0)
 
