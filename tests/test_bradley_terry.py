@@ -13,7 +13,6 @@ from scipy.stats import kendalltau
 import consilience as cs
 from consilience.rankings import likelihood
 from consilience.rankings.likelihood import (
-    climb,
     count_verdicts,
     find_covariance,
     find_curvature,
@@ -23,6 +22,7 @@ from consilience.rankings.likelihood import (
     group_rows,
     rank_draws,
     rank_rows,
+    search,
     sum_squares,
 )
 from consilience.rankings.ranking import find_parts
@@ -157,7 +157,7 @@ def test_the_sum_over_items_is_that_of_their_gradients():
 
 def test_the_search_ends_at_a_maximum():
     cells = count_verdicts(cs.simulate.comparisons(400, seed=3).comparisons, True, True)
-    vector, _, converged = climb(cells, likelihood.find_start(cells), SPREADS, 1000, 1e-5)
+    vector, _, converged = search(cells, likelihood.find_start(cells), SPREADS, 1000, 1e-5)
     best, rng = find_loss(cells, vector, SPREADS)[0], np.random.default_rng(0)
     for _ in range(20):
         moved = vector + rng.normal(0, 0.01, len(vector)) * cells.learned
@@ -173,7 +173,7 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
     fitted = fit(cells, 1000, 1e-5)
 
     def marginal(spreads):
-        vector, _, _ = climb(cells, fitted.vector, spreads, 1000, 1e-5)
+        vector, _, _ = search(cells, fitted.vector, spreads, 1000, 1e-5)
         schur = find_curvature(cells, vector, spreads).schur
         # Of the curvature that is bordered by the mean discrimination, but for the judges' own blocks.
         logdet = np.linalg.slogdet(schur)[1]

@@ -130,7 +130,7 @@ def evaluate(
     if are_sets(labels, separator):
         return evaluate_sets(labels, gold, separator)
     columns = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    return evaluate_labels(labels, gold, columns, normalise, bool(ordered), classes)
+    return compare_labels(labels, gold, columns, normalise, bool(ordered), classes)
 
 
 def _join_parts(model: Model, gold: object) -> object:
@@ -163,7 +163,7 @@ class _Side:
         return f"{key} at {self.table.locate(int(self.rows[row]))}"
 
 
-def evaluate_labels(
+def compare_labels(
     labels: object,
     gold: object,
     names: Mapping[str, str | None],

@@ -13,7 +13,7 @@ from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
 from ..kernels import Floats, Integers
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.comparisons import LEFT, RIGHT, TIE, open_verdicts, read_figures
+from ..rankings.comparisons import LEFT, RIGHT, TIE, open_verdicts, read_amounts
 from ..rankings.likelihood import find_odds
 from .evaluation import Evaluation
 
@@ -45,7 +45,7 @@ def find_ranking(labels: object) -> Ranked | None:
         raise InputError(
             f"{ranking.name} has several rows for {listing(repeated)}.", "Give a ranking with one row per candidate."
         )
-    part = read_figures(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
+    part = read_amounts(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
     return Ranked(values, score, part.astype(np.int64), None)
 
 
@@ -69,7 +69,7 @@ def read_order(table: Table) -> tuple[Column, Floats]:
     score, rank = table.find("score"), table.find("rank")
     if score is None and rank is None:
         raise table.no_columns(["score", "rank"])
-    good = read_figures(table, str(score)) if score is not None else -read_figures(table, str(rank))
+    good = read_amounts(table, str(score)) if score is not None else -read_amounts(table, str(rank))
     return table.values(candidate), good
 
 

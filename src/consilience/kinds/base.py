@@ -32,7 +32,7 @@ Brought = TypeVar("Brought")
 FUSED = "consilience"
 
 
-class Labels(Protocol):
+class FusedLabels(Protocol):
     """Fused labels; see `consilience.results.result.Labels`."""
 
     @property
@@ -72,7 +72,7 @@ class Fused(Protocol):
         """What the items are."""
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> FusedLabels:
         """The fused labels."""
 
     @property
@@ -262,7 +262,7 @@ class Kind(ABC, Generic[Brought]):
         """
         return ""
 
-    def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
+    def arrange(self, labels: FusedLabels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
         """The columns of the table of labels, where a row is about more than one item; None where it is not.
 
         Probabilities are missing unless `shown`, and labels whose confidence is below `undecided`.

@@ -40,7 +40,7 @@ from ..errors import (
 )
 from ..kernels import Floats
 from ..limits import require_few
-from .base import TABLE, AnyKind, Fused, Kind, Labels, TableKind, list_given
+from .base import TABLE, AnyKind, Fused, FusedLabels, Kind, TableKind, list_given
 
 ClassCodes: TypeAlias = NDArray[np.int8]
 
@@ -566,7 +566,7 @@ class MasksKind(Kind[Masks]):
         return draw_masks(self, fused.labels)
 
 
-def draw_masks(task: AnyKind, labels: Labels, masks: Masks | None = None) -> FusedMasks:
+def draw_masks(task: AnyKind, labels: FusedLabels, masks: Masks | None = None) -> FusedMasks:
     """One mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
     if masks is not None and not isinstance(masks, Masks):
         raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)

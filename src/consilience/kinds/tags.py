@@ -31,7 +31,7 @@ from ..answers.tables import build_frame, is_table, open_frame
 from ..arguments import check_truth, is_among
 from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Truths
-from .base import Fused, Kind, Labels, list_given
+from .base import Fused, FusedLabels, Kind, list_given
 from .tag_tables import (
     DUPLICATES,
     FILL,
@@ -480,7 +480,7 @@ class TagsKind(Kind[Tags]):
         marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
         return labels.set_column(at, marked, labels.column(at))
 
-    def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column]:
+    def arrange(self, labels: FusedLabels, shown: bool, undecided: float | None) -> dict[str, Column]:
         """The columns of the table of fused sets."""
         said, confidence, posterior = find_sets(self, labels)
         lists = list_column(said, self.tags)
@@ -515,7 +515,7 @@ def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
     return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
 
 
-def find_sets(task: TagsKind, labels: Labels) -> tuple[Truths, Floats, Floats]:
+def find_sets(task: TagsKind, labels: FusedLabels) -> tuple[Truths, Floats, Floats]:
     """Which tags each fused set has, the confidence of each set, and the probability of each of its tags.
 
     The confidence of a set is the product of those of its tags, given and not given.

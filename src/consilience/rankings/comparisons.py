@@ -279,7 +279,7 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     weight = None
     if names["weight"] is not None:
         judges["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
-        weight = read_figures(table, name)
+        weight = read_amounts(table, name)
         wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
         if len(wrong):
             what = f"column {name!r} has a weight that is not finite and above 0"
@@ -392,7 +392,7 @@ def spell_word(value: object) -> str:
 # ---------------------------------------------------------------------------------------------------- scores and ranks
 
 
-def read_figures(table: Table, name: str) -> Floats:
+def read_amounts(table: Table, name: str) -> Floats:
     """A column of numbers, as numbers or as text."""
     codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
     numbers = np.array([as_number(value) for value in values.tolist()])
@@ -446,7 +446,7 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
     if names["weight"] is not None:
         raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
     columns = {"candidate": candidate, role: table.need(role, names[role], parameter=role)}
-    good = read_figures(table, columns[role]) * (1 if role == "score" else -1)
+    good = read_amounts(table, columns[role]) * (1 if role == "score" else -1)
     who, candidates = encode_sorted(table.values(candidate, _FILL))
     judges = read_judges(table, names, columns)
     worker, item = judges["worker"], np.zeros_like(who) if judges["item"] is None else judges["item"]

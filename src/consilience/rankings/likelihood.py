@@ -402,7 +402,7 @@ def alternate(
     n_learned = np.bincount(cells.kind, cells.learned, 5)
     n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
     for number in range(ROUNDS):
-        vector, n_more, converged = climb(cells, vector, spreads, max_iter, tol)
+        vector, n_more, converged = search(cells, vector, spreads, max_iter, tol)
         n_iter += n_more
         variance = find_curvature(cells, vector, spreads).variance
         off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
@@ -415,11 +415,11 @@ def alternate(
         if change < SETTLED:
             return RankingFit(vector, spreads, n_iter, converged)
         spreads = learned
-    vector, n_more, _ = climb(cells, vector, spreads, max_iter, tol)
+    vector, n_more, _ = search(cells, vector, spreads, max_iter, tol)
     return RankingFit(vector, spreads, n_iter + n_more, False)
 
 
-def climb(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, tol: float) -> tuple[Floats, int, bool]:
+def search(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, tol: float) -> tuple[Floats, int, bool]:
     """The maximum of the posterior near a vector, the number of iterations, and whether the search settled.
 
     The search is for parameters times the root of their curvature, which all have about the same scale. It stops when
