@@ -451,7 +451,7 @@ def test_wrong_use_on_the_command_line(saved):
     pd.DataFrame({"who": [1]}).to_csv("others.csv", index=False)
     for words, message in (
         (["--budget", "3"], "--budget needs --questions"),
-        (["--stop", "0.9", "-n", "3"], "Leave out -n."),
+        (["--stop", "0.9", "-n", "3"], "--stop does not go with -n."),
         (["--stop", "2"], "must be a number between 0 and 1"),
         (["--questions", "--cost", "-1"], "must be a number > 0"),
         (["--questions", "--workers", "workers.csv", "--cost", "1"], "has a column cost"),
