@@ -28,7 +28,7 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, crowd: Answers) -> Names:
-        """Return the names in a crowd."""
+        """The names in a crowd."""
         return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised, crowd.positions)
 
 
@@ -67,7 +67,7 @@ class Learned:
 
     @classmethod
     def of(cls, problem: Problem, parameters: Parameters, statistics: Statistics) -> Learned:
-        """Return the estimates of a fit."""
+        """The estimates of a fit."""
         workers, counts = problem.workers, statistics.counts
         confusion = workers.plain_mean(parameters.workers, counts, parameters.prior)
         return cls(
@@ -87,12 +87,12 @@ class Learned:
         return WORKERS[self.kind]
 
     def reported(self) -> Distributions:
-        """Return the estimates that are reported, as distributions."""
+        """The estimates that are reported, as distributions."""
         return Distributions.known(self.worker_model.reported(self.confusion, self.further))
 
 
 def as_used(log_weights: Floats) -> Distributions:
-    """Return weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
+    """Weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
     return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
 
 

@@ -44,7 +44,7 @@ SMOOTHING_RANGE = (1e-300, 1e100)
 
 
 def checked_smoothing(owner: Any, r: Answers) -> Floats:
-    """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
+    """The parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = type(owner).__name__
     expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
     given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
@@ -62,7 +62,7 @@ def checked_smoothing(owner: Any, r: Answers) -> Floats:
 
 
 def given_pair(smoothing: Any) -> tuple[float, float] | None:
-    """Return the pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
+    """The pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
     if isinstance(smoothing, str):
         return PAIR
     array = np.asarray(smoothing, dtype=np.float64)
@@ -73,46 +73,38 @@ def given_pair(smoothing: Any) -> tuple[float, float] | None:
 
 
 def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool) -> Any:
-    """Return a parameter whose rows (and columns) are classes, in their order.
+    """A parameter whose rows (and columns) are classes, in their order.
 
     A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
     error. Whatever has no names is taken to be in order. Normalised classes may be written in any way.
     """
-    value = getattr(owner, name)
+    value, kind = getattr(owner, name), type(owner).__name__
+
+    def spell(names: Column) -> Values:
+        return to_values(normalise_column(names, spell_as(classes)) if normalised else names)
+
     if isinstance(value, Mapping):
-        return _read_by_class(owner, name, value, classes, normalised)
+        named = spell(to_column(list(value), name)) if value else np.empty(0, object)
+        place = lookup(named, to_column(classes)) if value else np.full(len(classes), -1)
+        if len(value) != len(classes) or (place < 0).any():
+            expected = f"a number for each of the classes {listing(classes.tolist())}"
+            raise parameter_error(name, kind, expected, value)
+        return [list(value.values())[each] for each in place.tolist()]
     if not (hasattr(value, "reindex") and hasattr(value, "axes")):
         return value
     for axis in range(np.ndim(value)):
-        named = _spell(read_column(value.axes[axis], name), classes, normalised)
-        place = lookup(to_values(named), to_column(classes))
+        named = spell(read_column(value.axes[axis], name))
+        place = lookup(named, to_column(classes))
         if (place >= 0).all() and len(named) == len(classes):
             value = value.take(place, axis=axis)
-        elif to_values(named).tolist() != list(range(len(named))):
+        elif named.tolist() != list(range(len(named))):
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
-            raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
+            raise parameter_error(name, kind, expected, named.tolist())
     return value
 
 
-def _spell(names: Column, classes: Values, normalised: bool) -> Column:
-    """Return names of classes written as these are, if they are normalised."""
-    return normalise_column(names, spell_as(classes)) if normalised else names
-
-
-def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Values, normalised: bool) -> list[Any]:
-    """Return the entries of a dict in the order of the classes, which must be its keys."""
-    place = np.full(len(classes), -1)
-    if value:
-        named = _spell(to_column(list(value), name), classes, normalised)
-        place = lookup(to_values(named), to_column(classes))
-    if len(value) != len(classes) or (place < 0).any():
-        expected = f"a number for each of the classes {listing(classes.tolist())}"
-        raise parameter_error(name, type(owner).__name__, expected, value)
-    return [list(value.values())[each] for each in place.tolist()]
-
-
 def fixed_prior(owner: Any, r: Answers) -> Floats | None:
-    """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
+    """The parameter `prior` as probabilities, or None if the prior is to be learned."""
     name = type(owner).__name__
     if isinstance(owner.prior, str) and owner.prior == "learn":
         return None

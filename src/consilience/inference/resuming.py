@@ -28,7 +28,7 @@ class KeptRun(NamedTuple):
 
     @classmethod
     def of(cls, budget: Budget, *about: Any) -> KeptRun:
-        """Return the file of a run, which is named by all that the run depends on: `about`."""
+        """The file of a run, which is named by all that the run depends on: `about`."""
         digest = hashlib.blake2b(digest_size=12)
         for name, value in list_numbers(about):
             array = np.ascontiguousarray(value)
@@ -47,7 +47,7 @@ class KeptRun(NamedTuple):
             log.info("Where the fit stands could not be kept: %s", error)
 
     def load(self, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
-        """Return what was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
+        """What was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
         if not self.resumes or not self.path.exists():
             return None
         try:
@@ -75,7 +75,7 @@ def list_numbers(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def refill(like: Any, name: str, numbers: Mapping[str, Any]) -> Any:
-    """Return parameters such as these, with the numbers of other ones."""
+    """Parameters such as these, with the numbers of other ones."""
     if is_dataclass(like) and not isinstance(like, type):
         named = {each.name: refill(vars(like)[each.name], f"{name}/{each.name}", numbers) for each in fields(like)}
         return replace(like, **named)

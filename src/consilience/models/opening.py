@@ -138,7 +138,7 @@ def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any
 
 
 def open_answers(source: object, **columns: Any) -> Any:
-    """Return answers in any form as what a task takes, such as `Answers`: as they are, or read.
+    """Answers in any form as what a task takes, such as `Answers`: as they are, or read.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
@@ -161,17 +161,17 @@ def open_answers(source: object, **columns: Any) -> Any:
 
 
 def adapt(brought: object, like: AnyKind) -> Any:
-    """Return what was brought in terms of a task of the same kind; what is of another kind as it is."""
+    """What was brought in terms of a task of the same kind; what is of another kind as it is."""
     return like.adapt(brought) if isinstance(brought, like.brought) else brought
 
 
 def as_responses(source: object, **columns: Any) -> Answers:
-    """Return answers in any form as `Answers`; see `open_posed`."""
+    """Answers in any form as `Answers`; see `open_posed`."""
     return open_posed(source, **columns)[1]
 
 
 def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
-    """Return answers in any form, with the task that they belong to; see `open_answers`.
+    """Answers in any form, with the task that they belong to; see `open_answers`.
 
     They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
     function that can.

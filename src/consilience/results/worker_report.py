@@ -17,10 +17,8 @@ from ..inference.workers.temperatures import MeanWorkers
 from ..kernels import Floats, Truths
 from . import raters
 from .chance import BY_CHANCE
-from .drift import tabulate_drift
 from .intervals import informativeness, judge_voters
 from .result import Guidance, Labels, Result
-from .sureness import list_sureness
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -108,6 +106,8 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
 
     drift = None
     if given is not None and given.order is not None and (learned is not None or vote_is_made):
+        from .drift import tabulate_drift
+
         drift = tabulate_drift(found, accuracy)
         for own, remark in zip(remarks, to_values(drift["remarks"]).tolist(), strict=True):
             own += [remark] if remark else []
@@ -118,6 +118,8 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
             groups[worker] = number
     if learned is not None:
         if found.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
+            from .sureness import list_sureness
+
             further |= list_sureness(given, found.labels.posterior)
         further |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
     columns = {
