@@ -9,6 +9,10 @@ A worker may have several matrices, one for each *context* of an answer: what th
 the answer is about. Inside, arrays are (R, A, K): for each of the R = M C matrices of M workers in C contexts, and each
 class k, a distribution over the A answers, so that the row of an answer is contiguous. The answer a of worker m in
 context c is row (m C + c) A + a. Outside, confusion matrices are (M, K, A).
+
+Rows may be about more than answers, as what is counted of soft votes is: factors see which items a block holds, and
+what `count_rows` returns is added up whatever it is about. So a model whose items have parameters of their own, such as
+their difficulty, has rows for these, and the loop does not change.
 """
 
 from __future__ import annotations
