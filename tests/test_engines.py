@@ -90,7 +90,7 @@ def test_blocks_hold_every_answer_once(size, sequences, monkeypatch):
         if sequences:
             assert block.sequences[0] == 0
             assert block.sequences[-1] == block.n_items
-        for name in ("codes", "offsets", "rows", "weight", "gold", "sequences"):
+        for name in ("codes", "offsets", "rows", "amount", "gold", "sequences"):
             assert not getattr(block, name).flags.writeable
         first += block.n_items
     assert first == r.n_items
