@@ -1,18 +1,25 @@
 """The register of tasks: one class and one line bring a new kind of what users have."""
 
+import sys
+import types
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience import kinds
+from consilience.answers.columns import to_column
+from consilience.answers.tables import build_frame
+from consilience.documents.document import Document, Fact, Facts
 from consilience.documents.html import to_page
 from consilience.documents.page import describe_page
 from consilience.documents.view import View
 from consilience.errors import InputError
 from consilience.kinds.base import Kind
+from consilience.models import register
+from consilience.models.standalone import Standalone
 
 
 @dataclass(frozen=True)
@@ -104,3 +111,60 @@ def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
 def test_a_task_that_is_not_registered_is_not_read(tmp_path):
     with pytest.raises(InputError):
         cs.fuse(Poll({}, {}))
+
+
+# ------------------------------------------------------------------------------------------- results that are no labels
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """The mean of the numbers given to each item."""
+
+    shapes: ClassVar = {"items": "N: values", "value": "N: finite"}
+    items: Any
+    value: np.ndarray
+    backend: str
+
+
+class Mean(Standalone[Means]):
+    """The mean of numbers."""
+
+    result_type = Means
+
+    def __init__(self, *, seed: int = 0):
+        self.seed = seed
+
+    def fit(self, answers, *, gold=None):
+        numbers = answers.labels.astype(float)[answers.label]
+        total = np.bincount(answers.item_of_answer(), numbers, answers.n_items)
+        return self._adopt(Means(answers.items, total / np.diff(answers.offsets), answers.backend))
+
+    def to_frame(self):
+        return build_frame({"item": to_column(self.result_.items), "value": to_column(self.result_.value)}, "pyarrow")
+
+    def overview(self, title=""):
+        return Document(title, "", [Facts([Fact("items", "Items", len(self.result_.items))])])
+
+    page = overview
+
+    def _describe(self):
+        return f"{len(self.result_.items)} items"
+
+
+def test_an_estimator_with_a_result_of_its_own_is_fused_saved_and_reported(tmp_path, monkeypatch):
+    module = types.ModuleType("consilience.models.mean")
+    module.Mean = Mean
+    monkeypatch.setitem(sys.modules, "consilience.models.mean", module)
+    monkeypatch.setitem(register.MODELS, "mean", register.Entry("models.mean", "Mean"))
+    table = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": [1, 2, 3]}
+    fused = cs.fuse(table, model="mean")
+    assert fused.to_frame()["value"].to_pylist() == [1.5, 3.0]
+    loaded = cs.load(fused.save(tmp_path / "mean.model"))
+    assert loaded.to_frame() == fused.to_frame()
+    assert "2 items" in repr(loaded)
+    assert "Items" in loaded._repr_html_()
+    assert "Items" in cs.report(loaded, tmp_path / "mean.html").read_text()
+    with pytest.raises(cs.errors.ParameterError, match="Mean takes no features"):
+        cs.fuse(table, model="mean", features=np.ones((2, 1)))
+    with pytest.raises(cs.errors.ParameterError, match="Mean fuses one question"):
+        cs.fuse(table | {"other": [1, 2, 3]}, model="mean", label=["label", "other"])

@@ -67,8 +67,13 @@ def fuse_prepared(
                 if callback is not None and "callback" in chosen.get_params():
                     chosen = chosen.set_params(callback=callback)
                 if isinstance(chosen, Standalone):
+                    owner, about_items = type(chosen).__name__, {"features": features, "item_prior": item_prior}
+                    for option in (option for option, value in about_items.items() if value is not None):
+                        raise ParameterError(
+                            Sentence(f"{owner} takes no {{{option}}}.", **{option: None}), "Leave it out."
+                        )
                     if name is not None:
-                        raise ParameterError(f"{type(chosen).__name__} fuses one question.", "Fuse this one by itself.")
+                        raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
                     return {None: chosen.fit(prepared.answers, gold=prepared.gold)}, None, []
                 source = make_source(chosen, prepared.answers, prepared.gold, features, item_prior, prepared.task)
                 posed[name] = Posed(chosen, source, align(chosen, source.responses, prepared.graph), beside)
