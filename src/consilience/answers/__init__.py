@@ -113,7 +113,9 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         known = ", ".join(map(repr, list_names()))
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
     others = ("worker", "label", "sequence", "position", "weight")
-    by_answer = names.get("order") is not None or any(names.get(role) or table.find(role) for role in others)
+    by_answer = names.get("order") is not None or any(
+        names.get(role) is not None or table.find(role) is not None for role in others
+    )
     for dialect in DIALECTS:
         missing = [name for name in dialect.needed if name not in table.names]
         if dialect.name == format and missing:

@@ -434,7 +434,11 @@ class Table:
             meant = {self.find(other) for other in (*ROLES, "gold") if other != role}
             problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES.get(role, ())
         else:
-            meant, problem, tried = set(), f"has no column {shorten(given)}", (str(given).lower(),)
+            meant, problem, tried = (
+                set(),
+                f"has no column {shorten(given)}",
+                (given.lower(),) if isinstance(given, str) else (),
+            )
         names = {str(name).lower(): str(name) for name in self.names if name not in meant}
         close = [names[near] for word in tried for near in difflib.get_close_matches(word, names, 1, 0.65)]
         remedy: str | Sentence = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
