@@ -67,11 +67,11 @@ def fuse_prepared(
                 if callback is not None and "callback" in chosen.get_params():
                     chosen = chosen.set_params(callback=callback)
                 if isinstance(chosen, Standalone):
-                    owner, about_items = type(chosen).__name__, {"features": features, "item_prior": item_prior}
-                    for option in (option for option, value in about_items.items() if value is not None):
-                        raise ParameterError(
-                            Sentence(f"{owner} takes no {{{option}}}.", **{option: None}), "Leave it out."
-                        )
+                    owner = type(chosen).__name__
+                    for option, value in (("features", features), ("item_prior", item_prior)):
+                        if value is not None:
+                            refusal = Sentence(f"{owner} takes no {{{option}}}.", **{option: None})
+                            raise ParameterError(refusal, "Leave it out.", keyword=option)
                     if name is not None:
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
                     return {None: chosen.fit(prepared.answers, gold=prepared.gold)}, None, []
