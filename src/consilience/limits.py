@@ -87,7 +87,7 @@ def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyw
         )
 
 
-# How much memory the fit that is under way may use, where that was said; see `within`.
+# How much memory the fit that is under way may use, where that was said; see `keep_to`.
 _MEMORY: ContextVar[float | None] = ContextVar("memory", default=None)
 _MAPPED: WeakSet[mmap.mmap] = WeakSet()
 # An array that would take more than this part of the memory is mapped from a file.
@@ -97,7 +97,7 @@ ALWAYS_FITS = 1 << 16
 
 
 @contextmanager
-def within(memory: float | None) -> Iterator[None]:
+def keep_to(memory: float | None) -> Iterator[None]:
     """Let `allocate` keep to so many bytes meanwhile; None: to what there is."""
     token = _MEMORY.set(memory)
     try:

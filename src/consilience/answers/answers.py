@@ -42,7 +42,7 @@ from .items import Sequences, count_items, encode_items, read_keys, read_times
 from .long_tables import (
     FILL,
     find_columns,
-    lay_out,
+    lay_out_matrix,
     read_entries,
     read_labels,
     read_weights,
@@ -403,7 +403,7 @@ class Answers:
         said_of_classes = classes, abstain, background, ordered, positions, levels, spell
         known, places, silent = choose_classes(vocabulary, *said_of_classes)
         answers = cls(
-            **lay_out(answered, lengths, items, workers),
+            **lay_out_matrix(answered, lengths, items, workers),
             label=codes,
             labels=vocabulary,
             classes=known,
@@ -486,7 +486,7 @@ class Answers:
         probabilities = scale_votes(votes[answered], rescale, "P", lambda row: f"P{where[row].tolist()}", remedy)
         known, places, silent = choose_classes(labels, None, abstain, background, ordered, positions, classes)
         answers = cls(
-            **lay_out(answered, lengths, items, workers),
+            **lay_out_matrix(answered, lengths, items, workers),
             label=probabilities.argmax(axis=1).astype(np.int32),
             labels=labels,
             classes=known,

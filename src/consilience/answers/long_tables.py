@@ -255,7 +255,7 @@ def _find_further_column(answers: Answers, item: Integers, table: Table) -> Sent
     return Sentence(asks, **{role: ",".join([*parts, min(found)[1]])})
 
 
-def lay_out(answered: Truths, lengths: ArrayLike | None, items: object, workers: object) -> dict[str, Any]:
+def lay_out_matrix(answered: Truths, lengths: ArrayLike | None, items: object, workers: object) -> dict[str, Any]:
     """What `Answers` have of a matrix: offsets, workers, and keys of its rows, which may be in sequences."""
     n_items, n_workers = answered.shape
     found = {

@@ -20,7 +20,7 @@ from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreErro
 from ..inference.estimator import LabelEstimator, describe_call
 from ..kernels import Floats
 from ..kinds.base import AnyKind
-from ..limits import within
+from ..limits import keep_to
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.fitting import align, fit_source, make_source
@@ -228,7 +228,7 @@ class Model(LabelEstimator):
         gold = task.spread_known(open_gold_tables(gold), answers.columns)
         source = make_source(self, answers, gold, features, item_prior, task)
         links = align(self, source.responses, graph)
-        with open_engine(engine) as opened, within(source.responses.memory):
+        with open_engine(engine) as opened, keep_to(source.responses.memory):
             return self._adopt(fit_source(self, source, links, opened))
 
     def fit_predict(self, responses: object, **given: Any) -> Values:

@@ -21,7 +21,7 @@ from ..inference.estimator import list_defaults, renew
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
-from ..limits import within
+from ..limits import keep_to
 from ..results.fitting import align, fit_questions, make_source
 from ..results.source_kinds import check_kind
 from .base import Model
@@ -141,7 +141,7 @@ def fit_posed(
     """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
     sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
     own, models = [each.model for each in posed.values()], {}
-    with within(next((each.responses.memory for each in sources), None)):
+    with keep_to(next((each.responses.memory for each in sources), None)):
         settled, results, together, shared = fit_questions(
             own, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
         )

@@ -39,7 +39,7 @@ from ..inference.sources import Source
 from ..inference.votes import collect_votes, label_votes
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats
-from ..limits import within
+from ..limits import keep_to
 from .calibration import find_raised
 from .fitting import align, check_content, find_features
 from .result import Guidance, Labels, Result, find_known, weigh_copies
@@ -100,7 +100,7 @@ class Applied(NamedTuple):
         # The fit may have added classes, which these answers do not know of.
         matched = match_gold(open_paths(self.gold), r, names.classes)
         source = replace(replace(self.source, responses=r).with_classes(names.classes), gold=matched)
-        with open_engine(self.engine) as opened, within(r.memory):
+        with open_engine(self.engine) as opened, keep_to(r.memory):
             yield opened, list(opened.place(source.lay_out(workers, anchored))), factors, links
 
     def infer(self, to_calibrate: bool = False) -> Floats:
