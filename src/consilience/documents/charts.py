@@ -414,7 +414,8 @@ def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[
             },
         ],
     }
-    facet: Spec = {"field": "name", "type": "nominal", "sort": list(curves), "title": None}
+    header = {"labelColor": MUTED, "labelFontSize": 13}
+    facet: Spec = {"field": "name", "type": "nominal", "sort": list(curves), "title": None, "header": header}
     figure = {"facet": facet, "columns": 4, "spec": view} if several else view
     return Chart(title, alt, {"data": {"values": rows}, **figure}, heads[-3 - several :], table)
 

@@ -346,7 +346,8 @@ def describe_questions_page(found: Any, title: str) -> Document:
     documents = {name: describe_page(View(model), name) for name, model in found.items()}
     links = [f"question-{n}" for n in range(len(documents))]
     table = tabulate_questions(found, {name: each.badge or each.headline for name, each in documents.items()})
-    table = replace(table, links=links)
+    columns = [replace(each, name=each.name.capitalize()) for each in table.columns]
+    table = replace(table, columns=columns, links=links)
 
     workers = pa.table(found.worker_report()).to_pylist()
     workers.sort(key=lambda row: -(row["chance"] or 0.0))
@@ -369,7 +370,12 @@ def describe_questions_page(found: Any, title: str) -> Document:
     badges = Counter(f"{each.badge[0].lower()}{each.badge[1:]}" for each in documents.values() if each.badge)
     said = [f"{n:,} {words.replace('no clear', 'without a clear')}" for words, n in badges.items()]
     n_other = len(documents) - badges.total()
-    listing = ", ".join([*said, *([f"{n_other:,} not compared"] if n_other else [])])
+    said += [f"{n_other:,} not compared"] if n_other else []
+    listing = f": in predicting hidden answers, {', '.join(said)}"
+    if len(said) == 1:
+        listing = f", all {said[0].partition(' ')[2]} in predicting hidden answers"
+    if n_other == len(documents):
+        listing = ", not compared with majority vote"
     facts = [
         Fact("questions", "Questions", len(documents), format="count"),
         Fact("workers", "Workers", len(workers), format="count"),
@@ -382,5 +388,5 @@ def describe_questions_page(found: Any, title: str) -> Document:
         Section("Workers over all questions", parts, "workers", "Workers"),
         *(Section(to_name(name), [document], link, menu) for link, (name, document), menu in each),
     ]
-    headline = f"{plural(len(documents), 'question')}: in predicting hidden answers, {listing}."
+    headline = f"{plural(len(documents), 'question')}{listing}."
     return Document(title, headline, [Facts(facts), Text([found.explain_sharing()]), *sections])
