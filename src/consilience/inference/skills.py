@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from ..kernels import Floats
 
@@ -76,45 +77,30 @@ class Skills(NamedTuple):
         return float(found + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
 
 
-class Weighed(NamedTuple):
-    """What the evidence of all questions says of levels."""
-
-    by_level: list[Floats]  # (M, S) of each question, E
-    anew: list[Floats]  # (M, 1) of each question, the sum over r of v E
-    mixed: list[Floats]  # (M, S) of each question, X
-    log_scores: Floats  # (M, S), log v + sum of log X
-    log_evidence: float  # J, but for factors of the evidence
-
-
 def log_density_of(own: float) -> float:
     """The logarithm of the density of o."""
     return float(OWN * np.log(own) + SAME * np.log1p(-own))
 
 
-def weigh(evidence: Sequence[Floats], skills: Skills) -> Weighed:
-    """What evidence for types, (M, T) of each question, says of levels."""
+def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], list[Floats], list[Floats], Floats, float]:
+    """What evidence for types, (M, T) of each question, says of levels.
+
+    Of each question E (M, S), the sum over r of v E (M, 1), and X (M, S); log v + sum of log X, (M, S); and J, but for
+    factors of the evidence.
+    """
     by_level = [np.maximum(e if h is None else e @ h.T, TINY) for e, h in zip(evidence, skills.types, strict=True)]
     anew = [(each @ skills.shares)[:, None] for each in by_level]
     mixed = [(1 - skills.own) * each + skills.own * other for each, other in zip(by_level, anew, strict=True)]
     log_scores = np.log(skills.shares) + sum(np.log(each) for each in mixed)
-    top = log_scores.max(axis=1, keepdims=True)
-    return Weighed(
-        by_level, anew, mixed, log_scores, float((top[:, 0] + np.log(np.exp(log_scores - top).sum(1))).sum())
-    )
-
-
-def normalise(log_scores: Floats) -> Floats:
-    """Probabilities along the last axis."""
-    scores = np.exp(log_scores - log_scores.max(axis=1, keepdims=True))
-    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+    return by_level, anew, mixed, log_scores, float(logsumexp(log_scores, axis=1).sum())
 
 
 def count_draws(evidence: Sequence[Floats], skills: Skills) -> tuple[Floats, float, list[Floats | None]]:
     """Expected counts: how often each level was drawn, (S,), and own ones; and types by level, (S, T) by question."""
-    weighed = weigh(evidence, skills)
-    level = normalise(weighed.log_scores)
+    *weighed, log_scores, _ = weigh(evidence, skills)
+    level = softmax(log_scores, axis=1)
     drawn, n_own, types = level.sum(axis=0), 0.0, list[Floats | None]()
-    for e, h, by_level, anew, mixed in zip(evidence, skills.types, *weighed[:3], strict=True):
+    for e, h, by_level, anew, mixed in zip(evidence, skills.types, *weighed, strict=True):
         own = level * (skills.own * anew / mixed)
         n_anew = own.sum(axis=1, keepdims=True) * (skills.shares * by_level / anew)
         drawn, n_own = drawn + n_anew.sum(axis=0), n_own + float(own.sum())
@@ -140,8 +126,9 @@ def share_own(n_own: float, n_pairs: int) -> float:
 
 def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], float]:
     """The probabilities p of types, (M, T) of each question, given the other questions; and J."""
-    weighed, found = weigh(evidence, skills), []
-    for h, mixed in zip(skills.types, weighed.mixed, strict=True):
-        levels = (1 - skills.own) * normalise(weighed.log_scores - np.log(mixed)) + skills.own * skills.shares
+    _, _, mixed, log_scores, log_evidence = weigh(evidence, skills)
+    found = []
+    for h, own in zip(skills.types, mixed, strict=True):
+        levels = (1 - skills.own) * softmax(log_scores - np.log(own), axis=1) + skills.own * skills.shares
         found.append(np.maximum(levels if h is None else levels @ h, TINY))
-    return found, weighed.log_evidence
+    return found, log_evidence
