@@ -111,18 +111,13 @@ def list_examples(view: View) -> list[dict[str, Any]]:
             words = [to_name(text, 20) for text, picture, _ in contents if text and not picture]
             example |= {"words": words if len(words) == stop - start else [], "more": end - stop}
             example["fused"] = [(shorten_cell(view.classes[k]), colours[k], False) for k in fused.tolist()]
-            example["tracks"] = [
-                (
-                    view.workers[worker],
-                    [
-                        (shorten_cell(view.labels[code]), by_label[code], r.class_of_label[code] != label)
-                        if code >= 0
-                        else None
-                        for code, label in zip(codes.tolist(), fused.tolist(), strict=True)
-                    ],
-                )
-                for worker, codes in shown
-            ]
+            example["tracks"] = []
+            for worker, codes in shown:
+                cells = list[tuple[str, int | None, bool] | None]()
+                for code, label in zip(codes.tolist(), fused.tolist(), strict=True):
+                    is_other = bool(r.class_of_label[code] != label)
+                    cells.append((shorten_cell(view.labels[code]), by_label[code], is_other) if code >= 0 else None)
+                example["tracks"].append((view.workers[worker], cells))
         examples.append(example)
     return examples
 
