@@ -220,5 +220,5 @@ def test_a_full_disk_is_an_error(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", refuse)
-    with pytest.raises(cs.errors.InputError, match="TMPDIR"), limits.within(1000):
+    with pytest.raises(cs.errors.InputError, match="TMPDIR"), limits.keep_to(1000):
         limits.allocate((20_000,))
