@@ -16,7 +16,7 @@ from consilience.answers.answers import to_long
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
 from consilience.formats import span_formats
 from consilience.formats.files import find_format
-from consilience.kinds.spans import SpanCollector
+from marked_texts import mark
 
 # Most examples hold predictions of a model; a test of their own is about what is said of them.
 pytestmark = pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
@@ -394,11 +394,9 @@ def test_one_file_per_annotator_is_written_as_one(folder, name):
     expected = {(number, worker): {(0, 3, "PER")} for number in "12" for worker in "ab"}
     spans = cs.read_spans("team")
     assert annotations(spans) == expected
-    collector = SpanCollector()
-    for number, text in enumerate((TEXT, EMOJI), 1):
-        collector.add_reading(collector.add_document(number, text), "fused", [(0, 3, "PER")], [0.5])
+    more = {(number, "fused"): {(0, 3, "PER"): 0.5} for number in (1, 2)}
     cs.write_spans(spans, "again.jsonl")
-    cs.write_spans(collector.finish(spans.origin), "fused.jsonl")
+    cs.write_spans(mark({1: TEXT, 2: EMOJI}, more, origin=spans.origin), "fused.jsonl")
     assert annotations(cs.read_spans("again.jsonl")) == expected
     fused = {(number, "fused"): {(0, 3, "PER")} for number in "12"}
     assert annotations(cs.read_spans("fused.jsonl")) == expected | fused
@@ -474,10 +472,8 @@ def test_ground_truth_is_gold(read):
 
 def test_a_written_prediction_has_all_that_the_import_demands(read):
     spans = read("label-studio")
-    collector = SpanCollector()
-    document = collector.add_document(11, TEXT)
-    collector.add_reading(document, "fused", [(0, 3, "PER"), (15, 19, "LOC")], [0.9, 0.5])
-    cs.write_spans(collector.finish(spans.origin), "out.json")
+    fused = mark({11: TEXT}, {(11, "fused"): {(0, 3, "PER"): 0.9, (15, 19, "LOC"): 0.5}}, origin=spans.origin)
+    cs.write_spans(fused, "out.json")
     before, after = label_studio(), json.loads(Path("out.json").read_text(encoding="utf-8"))
     prediction = after[0]["predictions"].pop()
     assert after == before
@@ -568,11 +564,8 @@ def test_the_text_is_where_regions_fit(folder):
 
 
 def test_workers_of_label_studio_stay_apart(folder):
-    collector = SpanCollector()
-    document = collector.add_document(1, TEXT)
-    for worker in ("007", "7"):
-        collector.add_reading(document, worker, [(0, 3, "PER")])
-    cs.write_spans(collector.finish(), "a.json", format="label-studio")
+    spans = mark({1: TEXT}, {(1, "007"): [(0, 3, "PER")], (1, "7"): [(0, 3, "PER")]})
+    cs.write_spans(spans, "a.json", format="label-studio")
     assert cs.read_spans("a.json").workers.tolist() == ["007", "7"]
     task = label_studio()[0]
     task["predictions"][0]["model_version"] = "7"
@@ -631,10 +624,8 @@ def test_tokens_are_counted_in_the_line_itself(folder):
     tokens = [{"text": "ab \ncd efg"[i:j], "start": i, "end": j, "id": k} for k, (i, j) in enumerate(places)]
     line = {"text": "ab \ncd efg", "_input_hash": 1, "tokens": tokens, "spans": [], "answer": "accept"}
     spans = cs.read_spans(write_lines("a.jsonl", [line]))
-    collector = SpanCollector()
-    document = collector.add_document(1, line["text"])
-    collector.add_reading(document, "fused", [(4, 6, "X"), (0, 6, "Y"), (1, 6, "Z")], [0.5] * 3)
-    cs.write_spans(collector.finish(spans.origin), "out.jsonl")
+    fused = {(4, 6, "X"): 0.5, (0, 6, "Y"): 0.5, (1, 6, "Z"): 0.5}
+    cs.write_spans(mark({1: line["text"]}, {(1, "fused"): fused}, origin=spans.origin), "out.jsonl")
     written = json.loads(Path("out.jsonl").read_text(encoding="utf-8").splitlines()[-1])["spans"]
     assert [(each.get("token_start"), each.get("token_end")) for each in written] == [(0, 3), (None, None), (3, 3)]
 
@@ -821,11 +812,9 @@ def test_answers_of_argilla(folder):
 
 def test_suggestions_of_models_become_responses(read):
     spans = read("argilla")
-    collector = SpanCollector()
-    collector.add_reading(collector.add_document("r1", TEXT), "consilience", [(0, 3, "PER")], [0.9])
-    fused = collector.finish(spans.origin)
-    cs.write_spans(fused, "out.json")
-    cs.write_spans(collector.finish(cs.read_spans("out.json").origin), "again.json")
+    fused = {("r1", "consilience"): {(0, 3, "PER"): 0.9}}
+    cs.write_spans(mark({"r1": TEXT}, fused, origin=spans.origin), "out.json")
+    cs.write_spans(mark({"r1": TEXT}, fused, origin=cs.read_spans("out.json").origin), "again.json")
     for file in ("out.json", "again.json"):
         assert annotations(cs.read_spans(file)) == {**ARGILLA, ("r1", "consilience"): {(0, 3, "PER")}}
 
@@ -1012,9 +1001,7 @@ def test_other_files_in_a_folder_are_left_alone(folder):
     assert "several formats" in refusal(cs.read_spans, team)
     assert "eve.jsonl, line 1" in refusal(cs.read_spans, team, format="doccano")
     (team / "eve.jsonl").unlink()
-    collector = SpanCollector()
-    collector.add_reading(collector.add_document(1, TEXT), "fused", [(0, 3, "PER")], [0.5])
-    cs.write_spans(collector.finish(spans.origin), team / "fused.jsonl")
+    cs.write_spans(mark({1: TEXT}, {(1, "fused"): {(0, 3, "PER"): 0.5}}, origin=spans.origin), team / "fused.jsonl")
     assert len(cs.read_spans(team / "fused.jsonl").documents) == 1
     with pytest.warns(DataWarning, match="1 record in .* as fused results do"):
         assert annotations(cs.read_spans(team)) == {**DOCCANO, ("1", "fused"): {(0, 3, "PER")}}
@@ -1102,7 +1089,7 @@ def test_ratings_go_round(folder, tool):
 def test_ratings_are_whole_numbers(folder):
     records, _ = rate_in("label-studio", 2)
     value = records[0]["annotations"][0]["result"][0]["value"]
-    for rating, message in ((3.5, "the answer to 'stars' is 3.5"), ("3", "'rating' must be a number")):
+    for rating, message in ((3.5, "whole number, found 3.5"), ("3", "'rating' must be a number")):
         value["rating"] = rating
         assert message in refusal(cs.read_answers, write_json("a.json", records))
     value["rating"] = None

@@ -361,8 +361,8 @@ class Bubbles(Tool):
     def recognise(first, in_array):
         return "bubbles" in first
 
-    def identify(self, place, record, file):
-        return record.get("id"), record["text"], file
+    def identify(self, entry):
+        return entry.record.get("id"), entry.record["text"], entry.path
 
     def text(self, entry):
         return entry.record["text"]
@@ -376,8 +376,8 @@ class Bubbles(Tool):
     def make_record(self, document, like):
         return {"id": document.name, "text": document.text, "bubbles": {}}
 
-    def add_spans(self, entry, document, reading):
-        entry.record["bubbles"][reading.worker] = list(reading.spans)
+    def add_spans(self, record, document, reading):
+        record["bubbles"][reading.worker] = list(reading.spans)
 
     def label(self, entry, question, said, verdict):
         entry.record["moods"]["consilience"] = verdict.label

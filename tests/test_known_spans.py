@@ -15,8 +15,8 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.kinds.spans import SpanCollector
 from effort import rest_robust
+from marked_texts import mark
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -33,13 +33,13 @@ def project(tmp_path, monkeypatch):
         task["annotations"] = [each for each in task["annotations"] if not each.get("ground_truth")]
     Path("workers.json").write_text(json.dumps(tasks))
     assert cs.read_spans("workers.json").gold is None
-    known = SpanCollector()
+    texts, known = {}, {}
     for document in both.gold_documents.tolist():
         rows = np.flatnonzero(both.gold.document == document).tolist()
-        spans = [(both.gold.start[n], both.gold.end[n], both.labels[both.gold.label[n]]) for n in rows]
-        number = known.add_document(both.documents[document], both.texts[document])
-        known.add_reading(number, "expert", spans)
-    cs.write_spans(known.finish(), "expert.jsonl", format="prodigy")
+        spans = [(int(both.gold.start[n]), int(both.gold.end[n]), both.labels[both.gold.label[n]]) for n in rows]
+        texts[both.documents[document]] = both.texts[document]
+        known[both.documents[document], "expert"] = spans
+    cs.write_spans(mark(texts, known), "expert.jsonl", format="prodigy")
     cs.write_spans(both, "known.json", format="label-studio")
     return both
 
@@ -60,9 +60,9 @@ def test_known_spans_of_another_file_are_those_of_the_same(project, file):
 
 
 def test_known_spans_that_are_given_replace_those_of_the_file(project):
-    some = SpanCollector()
-    some.add_reading(some.add_document(project.documents[1], project.texts[1]), "expert", [(0, 3, "NEW")])
-    found = cs.fuse(project, gold=some.finish(), calibration="none")
+    name = project.documents[1]
+    some = mark({name: project.texts[1]}, {(name, "expert"): [(0, 3, "NEW")]})
+    found = cs.fuse(project, gold=some, calibration="none")
     (sequence,) = np.unique(found.responses_.sequences.of_items()[found.result_.given.gold.codes >= 0])
     assert found.responses_.sequences.ids[sequence] == project.documents[1]
     assert "NEW" in found.to_spans()["label"].to_pylist()

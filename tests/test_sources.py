@@ -21,7 +21,8 @@ from consilience.formats import FORMATS, find_by_name, span_formats
 from consilience.formats.sources import find_source, open_source
 from consilience.formats.targets import choose_form, choose_target, read_content
 from consilience.formats.writing import write_table
-from consilience.kinds.spans import FUSED, SpanCollector
+from consilience.kinds.spans import FUSED
+from marked_texts import mark
 from test_annotation_tools import TEXT, annotations, label_studio, write_json, write_lines
 
 quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -177,11 +178,12 @@ def vote_for_spans(spans: cs.Spans) -> cs.Spans:
     readers = Counter(document for document, _ in annotations(spans))
     for (document, _), marked in annotations(spans).items():
         said.setdefault(document, Counter()).update(marked)
-    collector = SpanCollector()
-    for document, text in zip(spans.documents.tolist(), spans.texts, strict=True):
-        kept = [span for span, n in said[str(document)].items() if 2 * n > readers[str(document)]]
-        collector.add_reading(collector.add_document(document, text), "vote", kept)
-    return collector.finish()
+    documents = spans.documents.tolist()
+    kept = {
+        (document, "vote"): [span for span, n in said[str(document)].items() if 2 * n > readers[str(document)]]
+        for document in documents
+    }
+    return mark(dict(zip(documents, spans.texts, strict=True)), kept)
 
 
 @quiet
@@ -264,14 +266,9 @@ def test_parameters_of_tables_do_not_go_with_spans():
 
 
 def test_known_spans_are_used_unless_they_are_ignored():
-    collector = SpanCollector()
-    for n in range(8):
-        document = collector.add_document(n, TEXT)
-        for worker in "abc":
-            collector.add_reading(document, worker, [(0, 3, "PER")] if worker != "c" else [])
-        if n == 0:
-            collector.add_gold(document, [(8, 11, "PER")])
-    cs.write_spans(collector.finish(), "known.json", format="label-studio")
+    said = {(n, worker): [(0, 3, "PER")] if worker != "c" else [] for n in range(8) for worker in "abc"}
+    spans = mark(dict.fromkeys(range(8), TEXT), said, gold={0: [(8, 11, "PER")]})
+    cs.write_spans(spans, "known.json", format="label-studio")
     assert json.loads(done("fuse", "known.json", "--json").stdout)["gold"] == 6  # tokens
     assert json.loads(done("fuse", "known.json", "--json", "--ignore-gold").stdout)["gold"] == 0
 
@@ -444,10 +441,8 @@ def test_what_is_lost_is_told():
     lost = "; ".join(json.loads(done("convert", "in.json", "out.csv", "--json").stdout)["lost"])
     for words in ("the known spans of 1 document", "the texts", "1 annotation without spans", "('mood')", "relations"):
         assert words in lost
-    collector = SpanCollector()
-    document = collector.add_document(1, TEXT, [(0, 3), (4, 7), (8, 11), (12, 14), (15, 20)])
-    collector.add_reading(document, "a", [(0, 3, "PER")], [0.5])
-    cs.write_spans(collector.finish(), "sure.jsonl", format="prodigy")
+    tokens = {1: [(0, 3), (4, 7), (8, 11), (12, 14), (15, 20)]}
+    cs.write_spans(mark({1: TEXT}, {(1, "a"): {(0, 3, "PER"): 0.5}}, tokens=tokens), "sure.jsonl", format="prodigy")
     assert "the tokens of the tool" in done("convert", "sure.jsonl", "out.json", "--to", "argilla").stdout
     shown = done("convert", "sure.jsonl", "out.conll").stdout
     assert "the confidence of spans; white space" in shown
@@ -460,14 +455,9 @@ def test_what_is_lost_is_told():
 @pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
 def test_confidence_beside_spans_without_any():
     """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
-    collector = SpanCollector()
-    for n in range(2):
-        document = collector.add_document(n, TEXT)
-        collector.add_reading(document, "ann", [(0, 3, "PER")])
-        collector.add_reading(document, "bob", [])
-        collector.add_reading(document, "m1", [(0, 3, "PER")], [0.5])
-        collector.add_reading(document, "m2", [(8, 11, "PER")] if n else [], [0.25] if n else None)
-    spans = collector.finish()
+    said = {"ann": [(0, 3, "PER")], "bob": [], "m1": {(0, 3, "PER"): 0.5}}
+    readings = {(n, worker): spans for n in range(2) for worker, spans in said.items()}
+    spans = mark({0: TEXT, 1: TEXT}, {**readings, (0, "m2"): {}, (1, "m2"): {(8, 11, "PER"): 0.25}})
     known = {None: 2, 0.5: 2, 0.25: 1}
     assert Counter(row["confidence"] for row in spans.to_frame().to_pylist()) == known
     cs.write_spans(spans, "in.json", format="label-studio")

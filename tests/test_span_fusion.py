@@ -29,8 +29,9 @@ from consilience.answers.tagging import (
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
-from consilience.kinds.spans import Marks, SpanCollector, pick_marks
+from consilience.kinds.spans import Marks, pick_marks
 from effort import examples
+from marked_texts import mark
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
 
@@ -125,18 +126,11 @@ def exact_majority(spans):
         zip(*(column.tolist() for column in (marks.document, marks.start, marks.end, marks.label)), strict=True)
     )
     readers = np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
-    collector = SpanCollector()
-    for name, text in zip(spans.documents.tolist(), spans.texts, strict=True):
-        collector.add_reading(
-            collector.add_document(name, text),
-            "vote",
-            [
-                (start, end, spans.labels[label])
-                for (document, start, end, label), count in votes.items()
-                if document == name and 2 * count > readers[document]
-            ],
-        )
-    return collector.finish()
+    kept = {(name, "vote"): [] for name in spans.documents.tolist()}
+    for (document, start, end, label), count in votes.items():
+        if 2 * count > readers[document]:
+            kept[document, "vote"].append((start, end, spans.labels[label]))
+    return mark(dict(zip(spans.documents.tolist(), spans.texts, strict=True)), kept)
 
 
 def test_fused_spans_are_far_better_than_exact_majority():

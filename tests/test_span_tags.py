@@ -15,32 +15,31 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.errors import DataWarning, InputError
 from consilience.kinds.span_task import SpansKind
-from consilience.kinds.spans import SpanCollector
 from consilience.kinds.tokens import tokenise
 from effort import examples
+from marked_texts import mark
 
 TEXTS = st.text(st.sampled_from("aB1_ \n\t.-'\u0301\u3000é中\U0001f600\u200b"), max_size=14)
 
 
 @st.composite
 def projects(draw: st.DrawFn) -> cs.Spans:
-    collector = SpanCollector()
+    texts, readings, gold, tokens = {}, {}, {}, {}
     with_tokens = draw(st.booleans())
     for number in range(draw(st.integers(1, 4))):
         text = draw(TEXTS)
         places = st.integers(0, len(text))
-        given_tokens = None
         if with_tokens:
             ends = sorted(draw(st.lists(places, unique=True, max_size=6)))
-            given_tokens = list(zip(ends[::2], ends[1::2], strict=False))
-        document = collector.add_document(number, text, given_tokens)
+            tokens[number] = list(zip(ends[::2], ends[1::2], strict=False))
+        texts[number] = text
         span = st.tuples(places, places, st.sampled_from("XY")).filter(lambda s: s[0] < s[1])
         spans = st.lists(span, max_size=4) if text else st.just([])
         for worker in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3)):
-            collector.add_reading(document, worker, draw(spans))
+            readings[number, worker] = draw(spans)
         if draw(st.booleans()):
-            collector.add_gold(document, draw(spans))
-    return collector.finish()
+            gold[number] = draw(spans)
+    return mark(texts, readings, gold, tokens or None)
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -153,13 +152,9 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
 
 
 def test_left_out_spans_are_told_and_listed():
-    collector = SpanCollector()
-    text = "University of Oslo   and more"
-    document = collector.add_document("d", text)
-    collector.add_reading(document, "w", [(0, 18, "ORG"), (14, 18, "LOC"), (19, 20, "LOC"), (0, 19, "ORG")])
-    collector.add_document("unread", "nobody")
-    collector.add_reading(collector.add_document("empty", "  "), "w", [])
-    spans = collector.finish()
+    texts = {"d": "University of Oslo   and more", "unread": "nobody", "empty": "  "}
+    marked = [(0, 18, "ORG"), (14, 18, "LOC"), (19, 20, "LOC"), (0, 19, "ORG")]
+    spans = mark(texts, {("d", "w"): marked, ("empty", "w"): []})
     with pytest.warns(DataWarning) as caught:
         r = spans.to_responses()
     told = [str(each.message) for each in caught]

@@ -1,40 +1,35 @@
-"""What formats of annotation tools share: JSON records, marked texts, and fused labels.
+"""What formats of annotation tools share: JSON records with their checks, and fused spans and labels added to them.
 
 A tool whose annotations are JSON records is a `Tool`: a class that says how a record looks. What becomes of the records
 is the same for all tools, and is here: how several files belong together, how annotations become spans or a table of
 answers, and how fused spans and labels are added to a copy of the file. What annotators did stays as it is in the
-file; what an earlier fusion wrote is replaced. Tools with files of another kind read and write `MarkedText`.
+file; what an earlier fusion wrote is replaced.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, first_line, listing, plural, shorten, warn_of
 from ..kinds.base import FUSED
-from ..kinds.spans import SpanCollector, Spans
+from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts, list_texts
 from . import Codec, Verdict
 from .files import encoding_error, list_inputs, open_input, open_output
 from .writing import replace_file
 
 Record: TypeAlias = dict[str, Any]
 Id: TypeAlias = str | int | float
-Span: TypeAlias = tuple[int, int, str]
-# Spans, each with its confidence, None where it has none.
-Scored: TypeAlias = dict[Span, float | None]
 # Records, each with the worker whose annotation it is, None for records that hold those of several workers.
 Owned: TypeAlias = Iterable[tuple[str | None, Record]]
 
@@ -67,7 +62,7 @@ def say_nothing(path: str, tool: str) -> NoReturn:
     raise InputError(f"{path!r} holds no annotations ({tool}).", "Export the annotated records.")
 
 
-# -------------------------------------------------------------------------------------------------------- JSON records
+# --------------------------------------------------------------------------------------------------------- JSON records
 
 
 @dataclass(frozen=True)
@@ -77,10 +72,10 @@ class Place:
     path: str
     unit: str  # "line" or "record"
     number: int  # from 1
-    name: object = None  # what the record is called in the file, if it has an id
+    id: object = None  # what the record is called in the file, if it has an id
 
     def __str__(self) -> str:
-        name = "" if self.name is None else f" (id {shorten(self.name)})"
+        name = "" if self.id is None else f" (id {shorten(self.id)})"
         return f"{self.path}, {self.unit} {self.number}{name}"
 
     def fail(self, problem: str, *remedies: str) -> NoReturn:
@@ -92,11 +87,11 @@ class Place:
         value = record.get(key)
         return default if value is None else self.check(value, kind, repr(key))
 
-    def need(self, record: Record, key: str, kind: type, what: str = "") -> Any:
+    def need(self, record: Record, key: str, kind: type) -> Any:
         """The value of a key that must be there."""
         if record.get(key) is None:
-            self.fail(f"{what}{key!r} is missing.")
-        return self.check(record[key], kind, f"{what}{key!r}")
+            self.fail(f"{key!r} is missing.")
+        return self.check(record[key], kind, repr(key))
 
     def entries(self, record: Record, key: str, kind: type) -> list[Any]:
         """The entries of the list at a key, none where it is missing or null."""
@@ -117,24 +112,43 @@ class Place:
             self.fail(f"{what} is a number of more than 64 bits: {shorten(value)}.", "Write it as text.")
         return value
 
+    def check_answer(self, value: object, question: str) -> Id | list[Id] | None:
+        """The answer to a question: one label, a list of labels, or None."""
+        what = f"the answer to {shorten(question)}"
+        if value is None:
+            return None
+        if isinstance(value, list):
+            return [self.check_id(each, what) for each in value]
+        return self.check_id(int(value) if isinstance(value, float) and value.is_integer() else value, what)
+
     def check_span(self, text: str, start: object, end: object) -> tuple[int, int]:
         """The offsets of a span, which must be within its text."""
         first: int = self.check(start, int, "the start of a span")
         last: int = self.check(end, int, "the end of a span")
         if not 0 <= first < last <= len(text):
-            length = f"the text, which has {len(text):,} characters"
-            is_empty = "empty" if 0 <= first == last <= len(text) else f"not within {length}"
+            is_empty = "empty" if 0 <= first == last <= len(text) else "not within the text"
             self.fail(
-                f"the span from {shorten(start)} to {shorten(end)} is {is_empty}.",
+                f"the span from {shorten(start)} to {shorten(end)} is {is_empty}, which has {len(text):,} characters.",
                 "Check that the offsets belong to this text.",
             )
         return first, last
 
     def check_score(self, value: object) -> float | None:
         """A confidence, None if there is none."""
-        if value is not None and not 0 <= self.check(value, float, "a score") <= 1:
+        if value is None:
+            return None
+        score: float = self.check(value, float, "a score")
+        if not 0 <= score <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
-        return None if value is None else float(value)  # type: ignore[arg-type] # it was checked
+        return float(score)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry(Place):
+    """A record of a file, and the document that it is about."""
+
+    record: Record = field(default_factory=dict)
+    name: Id = ""
 
 
 def read_whole_text(path: str) -> str:
@@ -148,8 +162,8 @@ def read_whole_text(path: str) -> str:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the file.") from error
 
 
-def read_records(path: str) -> Iterator[tuple[Place, Record]]:
-    """Yield the objects of a JSON array, of JSON lines, or a single object, each with its place."""
+def read_records(path: str) -> Iterator[Entry]:
+    """Yield the objects of a JSON array, of JSON lines, or a single object."""
     text = read_whole_text(path)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
@@ -157,7 +171,7 @@ def read_records(path: str) -> Iterator[tuple[Place, Record]]:
     is_array = text.lstrip().startswith("[")
     has_halves = "\\ud" in text or "\\uD" in text  # perhaps half of a surrogate pair
     for number, line in [(1, text)] if is_array or not lines[0][1].rstrip().endswith("}") else lines:
-        place = Place(path, "line", number)
+        place = Entry(path, "line", number)
         try:
             found = json.loads(line)
         except RecursionError:
@@ -166,15 +180,15 @@ def read_records(path: str) -> Iterator[tuple[Place, Record]]:
             why = shorten(str(error), 100)
             place.fail(f"not valid JSON ({why}).", "The file may be damaged or cut off: export it again.")
         for count, record in enumerate(found if is_array else [found], 1):
-            place = Place(path, "record", count) if is_array else place
+            entry = Entry(path, "record", count) if is_array else place
             if not isinstance(record, dict):
-                place.fail(f"expected a JSON object, found {shorten(record)}.")
+                entry.fail(f"expected a JSON object, found {shorten(record)}.")
             try:
                 if has_halves:
                     json.dumps(record, ensure_ascii=False).encode()
             except UnicodeEncodeError:
-                place.fail("some text has half of a surrogate pair, which is no character.")
-            yield place, record
+                entry.fail("some text has half of a surrogate pair, which is no character.")
+            yield replace(entry, record=record)
 
 
 def write_records(records: Iterable[Record], path: str, as_array: bool = False) -> None:
@@ -208,100 +222,22 @@ def peek_record(head: bytes) -> tuple[Record, bool]:
     return record if isinstance(record, dict) else {}, in_array
 
 
-def plain(value: Any) -> str | int | float:
-    """A value of a vocabulary as JSON holds it."""
-    value = value.item() if hasattr(value, "item") else value
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
+def as_rating(label: object, question: str) -> int:
+    """A label as a rating, which tools hold as a whole number.
 
-
-# --------------------------------------------------------------------------------------------------------- marked texts
-
-
-class Reading(NamedTuple):
-    """The spans that one worker marked in one document.
-
-    Attributes
-    ----------
-    worker : str or None
-        None for what is known to be true.
-    spans : dict
-        The confidence of each span.
-    is_judged : bool
-        Whether all have a confidence; where there are no spans, whether those of the worker have one elsewhere.
+    >>> as_rating("4", "stars")
+    4
     """
-
-    worker: str | None
-    spans: Scored
-    is_judged: bool = False
-
-
-class MarkedText(NamedTuple):
-    """A text, and what all workers marked in it, as it is read from a file and written to one."""
-
-    place: Place
-    name: Id
-    text: str
-    tokens: list[tuple[int, int]] | None
-    readings: list[Reading]
-
-
-def gather_spans(documents: Iterable[MarkedText], path: str, format: str) -> Spans:
-    """All that was read at a path. A document may come several times, with the same text."""
-    collector = SpanCollector()
-    known: dict[Id, tuple[int, str]] = {}
-    truths: dict[Id, Scored] = {}
-    for place, name, text, tokens, readings in documents:
-        if name not in known:
-            known[name] = collector.add_document(name, text, tokens), text
-        index, before = known[name]
-        if text != before:
-            place.fail(
-                f"the text of {shorten(name)} is {shorten(text)}, and {shorten(before)} elsewhere.",
-                "Give a document the same text, with the same tokens, in all files.",
-            )
-        for worker, spans, _ in readings:
-            if worker is None:
-                if truths.setdefault(name, spans).keys() != spans.keys():
-                    place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
-            else:
-                scores = [score for score in spans.values() if score is not None]
-                collector.add_reading(index, worker, spans, scores if len(scores) == len(spans) > 0 else None)
-    for name, spans in truths.items():
-        collector.add_gold(known[name][0], spans)
     try:
-        return collector.finish((os.path.abspath(path), format))
-    except InputError as error:
-        raise InputError(f"{path}: {error.problem}", *error.remedies) from error
+        return int(str(label))
+    except ValueError:
+        raise InputError(
+            f"The label {shorten(label)} is no rating: the answers to {shorten(question)} are whole numbers.",
+            "Name the question that the labels answer.",
+        ) from None
 
 
-def list_marked_texts(spans: Spans) -> dict[str, MarkedText]:
-    """All documents by their ids, with the annotations of each in order of workers; known spans come last."""
-    labels, workers = ([str(plain(each)) for each in names.tolist()] for names in (spans.labels, spans.workers))
-    judged, confidence = np.zeros(len(workers), bool), spans.marks.confidence
-    if confidence is not None:
-        judged[:] = not np.isnan(confidence).any()
-        judged[spans.marks.worker[~np.isnan(confidence)]] = True
-    known: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in spans.readings.tolist()}
-    truths: dict[int, Scored] = {document: {} for document in spans.gold_documents.tolist()}
-    for marks in (spans.marks,) if spans.gold is None else (spans.marks, spans.gold):
-        columns = [column.tolist() for column in marks[:5]]
-        scores = [None] * len(columns[0]) if marks.confidence is None else marks.confidence.tolist()
-        for document, worker, start, end, label, score in zip(*columns, scores, strict=True):
-            found = known[document, worker] if marks is spans.marks else truths[document]
-            found[start, end, labels[label]] = None if score is None or math.isnan(score) else score
-    texts = []
-    for i, (name, text) in enumerate(zip(spans.documents.tolist(), spans.texts, strict=True)):
-        tokens = None
-        if spans.tokens is not None:
-            own = slice(spans.tokens.offsets[i], spans.tokens.offsets[i + 1])
-            tokens = list(zip(spans.tokens.start[own].tolist(), spans.tokens.end[own].tolist(), strict=True))
-        texts.append(MarkedText(Place("", "document", i + 1), plain(name), text, tokens, []))
-    for (document, worker), found in known.items():
-        reading = Reading(workers[worker], found, bool(judged[worker]) and None not in found.values())
-        texts[document].readings.append(reading)
-    for document, found in truths.items():
-        texts[document].readings.append(Reading(None, found))
-    return {str(each.name): each for each in texts}
+# ---------------------------------------------------------------------------------- the file that spans were read from
 
 
 def origin_of(spans: Spans, format: str) -> str | None:
@@ -328,15 +264,6 @@ def check_all_found(origin: str | None, documents: Iterable[str], found: Collect
 
 
 # ----------------------------------------------------------------------------------------------------------- JSON tools
-
-
-class PlacedRecord(NamedTuple):
-    """A record of a file: its place, the document that it is about, the file, and what it says."""
-
-    place: Place
-    name: Id
-    file: str
-    record: Record
 
 
 class Annotation(NamedTuple):
@@ -396,44 +323,44 @@ class Tool(ABC):
         """Whether a file is one of the tool, by its first record, and whether that is in an array."""
 
     @abstractmethod
-    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+    def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """The id of the document, its text or what else it is about, and where that text occurs only once."""
 
     @abstractmethod
-    def text(self, entry: PlacedRecord) -> str | None:
+    def text(self, entry: Entry) -> str | None:
         """The text in which spans are marked; None for a record in which none could be."""
 
     @abstractmethod
-    def annotations(self, entry: PlacedRecord) -> Iterable[Annotation]:
+    def annotations(self, entry: Entry) -> Iterable[Annotation]:
         """What workers say in a record."""
 
     @abstractmethod
-    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:
+    def make_record(self, document: MarkedText, like: Record | None) -> Record:
         """A record of a document without annotations; where each annotation has a line, like one that there is."""
 
     @abstractmethod
-    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:
+    def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:
         """Add the spans of a worker to a record, in place of what an earlier fusion wrote."""
 
     @abstractmethod
-    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
         """A record with a fused label as the answer to a question; `said` is an answer that somebody gave."""
 
     # What a tool may say
 
-    def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
+    def locate(self, entry: Entry, text: str, marks: list[Record]) -> Scored:
         """Spans as the record has them, with their places in the text."""
         found: Scored = {}
         for mark in marks:
-            start, end = place.check_span(text, *(place.need(mark, key, int) for key in ("start", "end")))
-            found[start, end, place.need(mark, "label", str)] = place.check_score(mark.get("score"))
+            start, end = entry.check_span(text, entry.need(mark, "start", int), entry.need(mark, "end", int))
+            found[start, end, entry.need(mark, "label", str)] = entry.check_score(mark.get("score"))
         return found
 
-    def tokens(self, entry: PlacedRecord) -> list[tuple[int, int]] | None:  # noqa: ARG002
+    def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:  # noqa: ARG002
         """The places of the tokens of a text, None if the tool has none."""
         return None
 
-    def item(self, entry: PlacedRecord) -> Id:
+    def item(self, entry: Entry) -> Id:
         """What the answers in a record are about."""
         return entry.name
 
@@ -442,13 +369,12 @@ class Tool(ABC):
         """Whether the files say that answers are sets."""
         return False
 
-    def keep(self, entry: PlacedRecord) -> Record:
+    def keep(self, entry: Entry) -> Record:
         """A record as it is written beside fused results. In one file the same text is several records."""
         return {**entry.record, "id": entry.name} if len(self.files()) > 1 else entry.record
 
-    def report(self, wanted: str, n_found: int) -> None:
-        """Warn of what else was found, where `wanted` is "spans" or "answers"; refuse what has nothing but that."""
-        del wanted, n_found
+    def report(self, n_found: int) -> None:  # noqa: B027
+        """Warn of what else there is than what was found, and refuse what has nothing but that."""
 
     def files(self) -> list[str]:
         """The files to read."""
@@ -465,7 +391,7 @@ class Tool(ABC):
     # What is the same for all tools
 
     @cached_property
-    def entries(self) -> list[PlacedRecord]:
+    def entries(self) -> list[Entry]:
         """All records, each with the document that it is about.
 
         Records are about the same document if they have the same id; without ids, if they have the same text. Documents
@@ -476,24 +402,23 @@ class Tool(ABC):
         seen: Counter[tuple[object, bytes]] = Counter()
         contents: dict[str, bytes] = {}
         entries = []
-        for file in self.files():
-            for place, record in read_records(file):
-                name, content, scope = self.identify(place, record, file)
-                place = replace(place, name=name)
-                key = hashlib.blake2b(_dump(content, sort_keys=True), digest_size=16).digest()
-                if name is None:
-                    seen[scope, key] += 1
-                    name = numbers.setdefault((key, seen[scope, key]), len(numbers) + 1)
-                if contents.setdefault(str(place.check_id(name, "the id")), key) != key:
-                    place.fail(
-                        f"another record has another text for the id {shorten(name)}.",
-                        "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
-                    )
-                entries.append(PlacedRecord(place, name, file, record))
+        for entry in (entry for file in self.files() for entry in read_records(file)):
+            name, content, scope = self.identify(entry)
+            entry = replace(entry, id=name)
+            key = hashlib.blake2b(_dump(content, sort_keys=True), digest_size=16).digest()
+            if name is None:
+                seen[scope, key] += 1
+                name = numbers.setdefault((key, seen[scope, key]), len(numbers) + 1)
+            if contents.setdefault(str(entry.check_id(name, "the id")), key) != key:
+                entry.fail(
+                    f"another record has another text for the id {shorten(name)}.",
+                    "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
+                )
+            entries.append(replace(entry, name=name))
         return entries
 
     @cached_property
-    def annotated(self) -> list[tuple[PlacedRecord, list[Annotation]]]:
+    def annotated(self) -> list[tuple[Entry, list[Annotation]]]:
         """All records, each with its annotations."""
         return [(entry, list(self.annotations(entry))) for entry in self.entries]
 
@@ -510,8 +435,8 @@ class Tool(ABC):
             text = self.text(entry)
             if text is not None:
                 marked = [(each.worker, each.marks) for each in given if each.marks is not None]
-                readings = [Reading(worker, self.locate(entry.place, text, marks)) for worker, marks in marked]
-                texts.append(MarkedText(entry.place, entry.name, text, self.tokens(entry), readings))
+                readings = [Reading(worker, self.locate(entry, text, marks)) for worker, marks in marked]
+                texts.append(MarkedText(entry.name, text, readings, self.tokens(entry), entry))
         n_spans = sum(len(each.spans) for document in texts for each in document.readings)
         questions = sorted(self.asked)
         if questions and not n_spans:
@@ -519,75 +444,77 @@ class Tool(ABC):
                 f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
                 "Read it with consilience.read_answers.",
             )
-        self._warn("spans", n_spans)
+        self._warn(n_spans)
         if not any(document.readings for document in texts):
             say_nothing(self.path, self.title)
-        return replace(gather_spans(texts, self.path, self.name), questions=tuple(questions))
+        return replace(collect_texts(texts, (os.path.abspath(self.path), self.name)), questions=tuple(questions))
 
     def read_answers(self, wanted: Collection[str] | None) -> pa.Table:
         """Answers as a table with columns item, worker and label, or one column per question if there are several."""
         said: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
         sets, n_spans = set[str](), 0
         for entry, given in self.annotated:
-            truth: dict[str, Any] = {}
+            known: dict[str, Any] = {}
             for each in given:
                 n_spans += len(each.marks or ())
                 for question, answer in each.answers.items():
-                    each.answers[question] = _check_answer(entry.place, question, answer)
+                    each.answers[question] = entry.check_answer(answer, question)
                     if isinstance(answer, list) and len(answer) > 1:
                         sets.add(question)
                 if each.worker is None and each.answers:
-                    if truth not in ({}, each.answers):
-                        entry.place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
-                    truth = each.answers
+                    if known not in ({}, each.answers):
+                        entry.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
+                    known = each.answers
             item = self.item(entry) if given else entry.name
-            said += [(item, each.worker, each.answers, truth) for each in given if each.worker is not None]
+            said += [(item, each.worker, each.answers, known) for each in given if each.worker is not None]
         questions = sorted(self.asked)
         if n_spans and not questions:
             say_spans(self.path, self.title)
-        self._warn("answers", len(questions))
-        sets |= set(questions) if self.are_sets else set()
-        only = questions[0] if len(questions) == 1 else None
-        names = ["item", "worker", "gold", *(questions if only is None else ["label"])]
-        if len(set(names)) < len(names):
+        self._warn(len(questions))
+        if self.are_sets:
+            sets.update(questions)
+        names = ["label"] if len(questions) == 1 else questions
+        if {"item", "worker", "gold"} & set(names):
             raise InputError(f"{self.path!r} has a question called item, worker or gold.", "Rename it.")
 
         def settle(question: str, answer: Any) -> Any:  # as a list where answers are sets, else as one label
-            if isinstance(answer, list):
-                return answer if question in sets else next(iter(answer), None)
-            return [answer] if question in sets and answer is not None else answer
+            if question in sets:
+                return answer if isinstance(answer, (list, type(None))) else [answer]
+            return next(iter(answer), None) if isinstance(answer, list) else answer
 
-        silence: list[Id] | None = [] if self.silence_is_empty else None
         rows = []
-        for item, worker, answers, truth in said:
-            own = {name: answers.get(name) for name in questions}
-            settled = [settle(name, silence if each is None else each) for name, each in own.items()]
+        for item, worker, answers, known in said:
+            given_answers = [answers.get(question) for question in questions]
+            if self.silence_is_empty:
+                given_answers = [[] if answer is None else answer for answer in given_answers]
+            settled = [settle(*each) for each in zip(questions, given_answers, strict=True)]
             if any(each is not None for each in settled):
-                rows.append((item, worker, settle(str(only), truth.get(str(only))), *settled))
+                gold = settle(questions[0], known.get(questions[0])) if len(questions) == 1 else None
+                rows.append((item, worker, gold, *settled))
         if not rows:
             say_nothing(self.path, self.title)
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        if only is None or not any(each is not None for each in columns["gold"]):
+        columns = dict(zip(["item", "worker", "gold", *names], map(list, zip(*rows, strict=True)), strict=True))
+        if all(each is None for each in columns["gold"]):
             del columns["gold"]
         chosen = {name: _make_column(values) for name, values in columns.items() if wanted is None or name in wanted}
         if self.numbers_are_ratings:
-            chosen |= {name: _to_levels(chosen[name]) for name in chosen.keys() - {"item", "worker", "gold"}}
+            chosen |= {name: _to_levels(chosen[name]) for name in names if name in chosen}
         # A single question may also be called by its own name.
-        return pa.table(chosen, metadata=None if only is None else {QUESTION: only})
+        return pa.table(chosen, metadata={QUESTION: questions[0]} if len(questions) == 1 else None)
 
-    def _warn(self, wanted: str, n_found: int) -> None:
-        self.report(wanted, n_found)
+    def _warn(self, n_found: int) -> None:
+        self.report(n_found)
         for (noun, reason), number in (+self.unused).items():
             verb = "was" if number == 1 else "were"
             warn_of(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason}).")
 
     def write_spans(self, spans: Spans, path: str) -> None:
         """Write the records that were read, with what they do not have yet of the spans of all workers."""
-        workers = [str(plain(worker)) for worker in spans.workers.tolist()]
-        self.write(self._marked_records(list_marked_texts(spans)), workers, path)
+        documents = {str(each.name): each for each in list_texts(spans)}
+        self.write(self._marked_records(documents), list(map(str, spans.workers.tolist())), path)
 
     def _marked_records(self, documents: dict[str, MarkedText]) -> Iterator[tuple[str | None, Record]]:
-        models: dict[str, PlacedRecord] = {}  # a record of each document
+        models: dict[str, Entry] = {}  # a record of each document
         owners: dict[str, set[str | None]] = {}  # whose annotations of a document are in some record
         for entry, given in self.annotated:
             name, text = str(entry.name), self.text(entry)
@@ -595,29 +522,35 @@ class Tool(ABC):
                 models.setdefault(name, entry)
                 owners.setdefault(name, set()).update(each.worker for each in given if each.marks is not None)
                 if name in documents:
-                    check_unchanged(entry.place, text, documents[name].text)
+                    check_unchanged(entry, text, documents[name].text)
         check_all_found(self.path, documents, models)
         fresh = {
             name: [each for each in document.readings if each.worker not in owners.get(name, set()) - {FUSED}]
             for name, document in documents.items()
         }
         for entry, given in self.annotated:
-            name = str(entry.name)
+            added = fresh.get(str(entry.name), [])
             if self.unit == "line":
                 worker = given[0].worker if given else None
-                if worker != FUSED or all(each.worker != FUSED for each in fresh.get(name, ())):
+                if worker != FUSED or all(each.worker != FUSED for each in added):
                     yield worker, self.keep(entry)
             else:
-                for reading in fresh.get(name, ()) if models.get(name) is entry else ():
-                    self.add_spans(entry, documents[name], reading)
+                if models.get(str(entry.name)) is entry:
+                    for reading in added:
+                        self.add_spans(entry.record, documents[str(entry.name)], reading)
                 yield None, self.keep(entry)
         for name, document in documents.items():
-            own = [[each] for each in fresh[name] if each.worker is not None]
-            for readings in own if self.unit == "line" else [fresh[name]] if name not in models else []:
-                record = self.make_record(document, models.get(name))
-                for reading in readings:
-                    self.add_spans(PlacedRecord(document.place, document.name, "", record), document, reading)
-                yield readings[0].worker if self.unit == "line" else None, record
+            if self.unit == "line":
+                for reading in fresh[name]:
+                    if reading.worker is not None:
+                        record = self.make_record(document, models[name].record if name in models else None)
+                        self.add_spans(record, document, reading)
+                        yield reading.worker, record
+            elif name not in models:
+                record = self.make_record(document, None)
+                for reading in fresh[name]:
+                    self.add_spans(record, document, reading)
+                yield None, record
 
     def write_labels(self, verdicts: dict[str, Verdict], question: str | None, path: str) -> None:
         """Write the records that were read with a label for each item."""
@@ -625,31 +558,26 @@ class Tool(ABC):
         if len(asked) != 1 and question not in asked:
             raise InputError(f"It is not clear which question of {self.path!r} these labels answer: {listing(asked)}.")
         answered = question if question in asked else next(iter(asked))
-        self.write(self._labelled_records(verdicts, answered, asked[answered]), [FUSED], path)
+        self.write(self._labelled_records(verdicts, answered), [FUSED], path)
 
-    def _labelled_records(
-        self, verdicts: dict[str, Verdict], question: str, said: Any
-    ) -> Iterator[tuple[str | None, Record]]:
-        found: dict[str, Record | None] = {}
+    def _labelled_records(self, verdicts: dict[str, Verdict], question: str) -> Iterator[tuple[str | None, Record]]:
+        labelled: dict[str, Record] = {}
         for entry, given in self.annotated:
-            of_question = any(question in each.answers for each in given)
-            item = str(self.item(entry) if of_question else entry.name)
-            verdict, worker = verdicts.get(item), given[0].worker if given else None
-            if self.unit == "record":
-                found[item] = None
-                if verdict is not None:
-                    self.label(entry, question, said, verdict)
-            elif of_question and verdict is not None and item not in found:
-                found[item] = self.label(entry, question, said, verdict)
-            if self.unit == "record" or not of_question or worker != FUSED:  # which this fusion takes the place of
+            is_answer = any(question in each.answers for each in given)
+            item = str(self.item(entry) if is_answer else entry.name)
+            if item in verdicts and (self.unit == "record" or (is_answer and item not in labelled)):
+                labelled[item] = self.label(entry, question, self.asked[question], verdicts[item])
+            worker = given[0].worker if given else None
+            if self.unit == "record" or not is_answer or worker != FUSED:  # which this fusion takes the place of
                 yield worker, self.keep(entry)
-        lost = [item for item in verdicts if item not in found]
+        lost = [item for item in verdicts if item not in labelled]
         if lost:
             raise InputError(
                 f"{self.path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
                 "Give the file that the answers were read from; fuse it again if it has changed since.",
             )
-        yield from ((FUSED, record) for record in found.values() if record is not None)
+        if self.unit == "line":
+            yield from ((FUSED, record) for record in labelled.values())
 
     @classmethod
     def codec(cls) -> Codec:
@@ -662,18 +590,6 @@ class Tool(ABC):
             carries=cls.carries,
             write_labels=lambda verdicts, question, origin, path: cls(origin).write_labels(verdicts, question, path),
         )
-
-
-def _check_answer(place: Place, question: str, said: Any) -> Id | list[Id] | None:
-    """The answer to a question: one label, or a list of labels."""
-    what = f"the answer to {shorten(question)}"
-    if isinstance(said, list):
-        return [place.check_id(each, what) for each in said]
-    if isinstance(said, float) and said.is_integer():
-        said = int(said)
-    if isinstance(said, (dict, bool, float)) or said == "":
-        place.fail(f"{what} is {shorten(said)}.", "Give one label, a list of labels, or a whole number.")
-    return None if said is None else place.check_id(said, what)
 
 
 def _make_column(values: Sequence[Any]) -> pa.Array:
@@ -694,18 +610,3 @@ def _to_levels(values: pa.Array) -> pa.Array:
         return values
     levels = pc.unique(values.drop_null()).sort()
     return pa.DictionaryArray.from_arrays(pc.index_in(values, levels), levels, ordered=True)
-
-
-def as_rating(label: object, question: str) -> int:
-    """A label as a rating, which tools hold as a whole number.
-
-    >>> as_rating("4", "stars")
-    4
-    """
-    try:
-        return int(str(label))
-    except ValueError:
-        raise InputError(
-            f"The label {shorten(label)} is no rating: the answers to {shorten(question)} are whole numbers.",
-            "Name the question that the labels answer.",
-        ) from None

@@ -22,8 +22,9 @@ from typing import Any
 
 from ..errors import InputError, listing, shorten
 from ..kinds.base import FUSED
+from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Tool, as_rating, plain
+from .annotation_tools import Annotation, Entry, Id, Record, Tool, as_rating
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
@@ -47,30 +48,31 @@ class Argilla(Tool):
         """Records are an array unless the path says that they are lines."""
         return not path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
 
-    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+    def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and fields of a record; the same fields without an id may occur several times in a file."""
+        record = entry.record
         if any(key.endswith(".responses") for key in record):
-            place.fail("the records are flattened.", "Export them without flatten=True.")
+            entry.fail("the records are flattened.", "Export them without flatten=True.")
         if isinstance(record.get("responses"), list):  # 1.x: one entry per user, with the values of all questions
             responses: dict[str, list[Record]] = {}
-            for each in place.entries(record, "responses", dict):
-                kept = {key: value for key, value in each.items() if key != "values"}
-                for question, value in place.get(each, "values", dict, {}).items():
-                    said = place.check(value, dict, f"the answer to {shorten(question)}").get("value")
+            for each in entry.entries(record, "responses", dict):
+                for question, value in entry.get(each, "values", dict, {}).items():
+                    said = entry.check(value, dict, f"the answer to {shorten(question)}").get("value")
+                    kept = {key: value for key, value in each.items() if key != "values"}
                     responses.setdefault(question, []).append({**kept, "value": said})
             record["responses"] = responses
         if isinstance(record.get("suggestions"), list):
-            given = place.entries(record, "suggestions", dict)
-            record["suggestions"] = {place.need(each, "question_name", str): each for each in given}
-        return record.get("id"), place.need(record, "fields", dict), file
+            given = entry.entries(record, "suggestions", dict)
+            record["suggestions"] = {entry.need(each, "question_name", str): each for each in given}
+        return record.get("id"), entry.need(record, "fields", dict), entry.path
 
-    def text(self, entry: PlacedRecord) -> str | None:
+    def text(self, entry: Entry) -> str | None:
         """The field that holds the text; None where nobody was asked about spans."""
         if self.question is None and self.asked:
             return None
         fields = {key: each for key, each in entry.record["fields"].items() if isinstance(each, str)}
         if len(fields) != 1 and "text" not in fields:
-            entry.place.fail(
+            entry.fail(
                 f"it is not clear which field holds the text: found {listing(fields) if fields else 'no text'}.",
                 "Export the records with one field of text, or call it text.",
             )
@@ -90,64 +92,63 @@ class Argilla(Tool):
             raise InputError(f"{self.path!r} has several questions about spans: {listing(found)}.", "Keep one of them.")
         return found[0] if found else None
 
-    def annotations(self, entry: PlacedRecord) -> Iterable[Annotation]:
+    def annotations(self, entry: Entry) -> Iterable[Annotation]:
         """What each worker and each model says of all questions."""
-        place, found = entry.place, dict[str, Annotation]()
+        found: dict[str, Annotation] = {}
         for question, worker, held in _given(entry):
             said = found.setdefault(worker, Annotation(worker, None, {}))
             if question in said.answers or (question == self.question and said.marks is not None):
-                place.fail(f"{shorten(worker)} answers {shorten(question)} twice.", "Keep one answer.")
+                entry.fail(f"{shorten(worker)} answers {shorten(question)} twice.", "Keep one answer.")
             if question != self.question:
                 said.answers[question] = held["value"]
                 continue
-            marks = place.entries(held, "value", dict)
+            marks = entry.entries(held, "value", dict)
             scores = held["score"] if isinstance(held.get("score"), list) else [None] * len(marks)
             if len(scores) != len(marks):
-                place.fail(f"there are {len(scores)} scores of {len(marks)} spans.", "Give each span a score, or none.")
+                entry.fail(f"there are {len(scores)} scores of {len(marks)} spans.", "Give each span a score, or none.")
             marks = [{**mark, "score": score} for mark, score in zip(marks, scores, strict=True)]
             found[worker] = said._replace(marks=marks)
         return found.values()
 
-    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:  # noqa: ARG002
+    def make_record(self, document: MarkedText, like: Record | None) -> Record:  # noqa: ARG002
         """A record without annotations."""
         return {"id": str(document.name), "fields": {"text": document.text}, "responses": {}, "suggestions": {}}
 
-    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
+    def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
         """Add spans as a response, or as the suggestion if they have a confidence and there is none yet."""
-        question, suggestions = self.question or _SPANS, entry.record.get("suggestions") or {}
+        question, suggestions = self.question or _SPANS, record.get("suggestions") or {}
         value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
         if reading.worker == FUSED or (reading.is_judged and not suggestions.get(question)):
             scores = list(reading.spans.values()) if reading.is_judged else None
-            _suggest(entry.record, question, {"value": value, "score": scores, "agent": reading.worker})
+            _suggest(record, question, {"value": value, "score": scores, "agent": reading.worker})
         elif reading.worker is not None:
-            _respond(entry.record, question, value, reading.worker)
+            _respond(record, question, value, reading.worker)
 
-    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
         """The record with a suggestion."""
-        values, score = [plain(label) for label in verdict.labels], verdict.confidence
+        value: Any = [each if isinstance(each, (str, int, float)) else str(each) for each in verdict.labels]
+        score: Any = verdict.confidence
         if isinstance(said, list):
-            scores = [score] * len(values) if verdict.chances is None else verdict.chances
-            new: Record = {"value": values, "score": scores}
+            score = [score] * len(value) if verdict.chances is None else verdict.chances
         else:
-            new = {"value": as_rating(values[0], question) if isinstance(said, int) else values[0], "score": score}
-        _suggest(entry.record, question, {**new, "agent": FUSED})
+            value = as_rating(value[0], question) if isinstance(said, int) else value[0]
+        _suggest(entry.record, question, {"value": value, "score": score, "agent": FUSED})
         return entry.record
 
 
-def _given(entry: PlacedRecord) -> Iterator[tuple[str, str, Record]]:
+def _given(entry: Entry) -> Iterator[tuple[str, str, Record]]:
     """Yield question, worker, and what holds the answer, of all responses and suggestions that count."""
-    place, _, _, record = entry
-    responses = place.get(record, "responses", dict, {})
+    responses = entry.get(entry.record, "responses", dict, {})
     for question in responses:
-        for response in place.entries(responses, question, dict):
-            status = place.get(response, "status", str, _STATUS[0])
+        for response in entry.entries(responses, question, dict):
+            status = entry.get(response, "status", str, _STATUS[0])
             if status not in _STATUS:
-                place.fail(f"'status' must be one of {', '.join(_STATUS)}, found {shorten(status)}.", "Correct it.")
+                entry.fail(f"'status' must be one of {', '.join(_STATUS)}, found {shorten(status)}.", "Correct it.")
             if status == _STATUS[0] and response.get("value") is not None:
-                yield question, str(place.check_id(response.get("user_id"), "'user_id'")), response
-    for question, suggestion in place.get(record, "suggestions", dict, {}).items():
-        if suggestion is not None and place.check(suggestion, dict, "a suggestion").get("value") is not None:
-            yield question, str(place.check_id(suggestion.get("agent") or _AGENT, "'agent'")), suggestion
+                yield question, str(entry.check_id(response.get("user_id"), "'user_id'")), response
+    for question, suggestion in entry.get(entry.record, "suggestions", dict, {}).items():
+        if suggestion is not None and entry.check(suggestion, dict, "a suggestion").get("value") is not None:
+            yield question, str(entry.check_id(suggestion.get("agent") or _AGENT, "'agent'")), suggestion
 
 
 def _suggest(record: Record, question: str, new: Record) -> None:

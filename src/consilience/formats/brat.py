@@ -24,19 +24,9 @@ from pathlib import Path
 
 from ..errors import InputError, plural, shorten, warn_of
 from ..kinds.base import FUSED
-from ..kinds.spans import Spans
+from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts, list_texts
 from . import Codec
-from .annotation_tools import (
-    MarkedText,
-    Place,
-    Reading,
-    Scored,
-    check_unchanged,
-    gather_spans,
-    list_marked_texts,
-    origin_of,
-    say_nothing,
-)
+from .annotation_tools import Place, check_unchanged, origin_of, say_nothing
 from .files import encoding_error, file_name, make_folder
 from .writing import replace_file
 
@@ -67,22 +57,21 @@ def _find_workers(path: str) -> dict[str, str]:
     if not os.path.isdir(path):
         raise InputError(f"{path!r} is no folder.", "brat annotations are read from a folder: give that.")
     workers = _worker_folders(path)
-    if _annotated(path):
-        if workers:
-            raise InputError(
-                f"{path!r} holds .ann files, and folders of .ann files such as {next(iter(workers))!r}.",
-                "Give one folder per annotator, or a folder of texts only.",
-            )
-        return {os.path.basename(os.path.abspath(path)): path}
-    if not workers:
+    own = _annotated(path)
+    if own and workers:
+        raise InputError(
+            f"{path!r} holds .ann files, and folders of .ann files such as {next(iter(workers))!r}.",
+            "Give one folder per annotator, or a folder of texts only.",
+        )
+    if not own and not workers:
         say_nothing(path, "brat")
-    return workers
+    return workers or {os.path.basename(os.path.abspath(path)): path}
 
 
 def read_brat(path: str) -> Spans:
     """The texts and the spans in a folder."""
     workers = _find_workers(path)
-    documents: dict[str, list[MarkedText]] = {}
+    texts: list[MarkedText] = []
     n_split = 0
     for worker, folder in workers.items():
         for file in sorted(map(str, Path(folder).rglob("*.ann"))):
@@ -90,12 +79,11 @@ def read_brat(path: str) -> Spans:
             text = _read_text(_find_text_file(path, folder, name, file, workers))
             spans, split = _parse_spans(file, text)
             n_split += split
-            document = MarkedText(Place(file, "line", 1), name, text, None, [Reading(worker, spans)])
-            documents.setdefault(name, []).append(document)
+            texts.append(MarkedText(name, text, [Reading(worker, spans)], place=Place(file, "line", 1)))
     if n_split:
         verb = "has several fragments and is" if n_split == 1 else "have several fragments and are"
         warn_of(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character.")
-    return gather_spans((each for name in sorted(documents) for each in documents[name]), path, "brat")
+    return collect_texts(sorted(texts, key=lambda text: str(text.name)), (os.path.abspath(path), "brat"))
 
 
 def _find_text_file(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
@@ -130,18 +118,14 @@ def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
             )
         if mark in marks:
             place.fail(f"{shorten(mark)} occurs twice.", "Give each annotation its own id.")
-        fragments = [place.check_span(text, *map(int, part.split())) for part in match[2].split(";")]
-        start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
-        said = " ".join(text[start:end] for start, end in fragments)
-        if quote and quote.split() != said.split() and "".join(quote.split()) != "".join(said.split()):
-            odd = " The text begins with a byte order mark, which counts as a character." if text[:1] == _BOM else ""
-            place.fail(
-                f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.{odd}",
-                "Remove the mark, or correct the offsets." if odd else "Correct it.",
-            )
-        n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
         marks.add(mark)
-        found[start, end, match[1]] = None
+        fragments = [place.check_span(text, *map(int, part.split())) for part in match[2].split(";")]
+        quoted = "".join(text[start:end] for start, end in fragments)
+        if quote and "".join(quote.split()) != "".join(quoted.split()):
+            odd = " The text begins with a byte order mark, which counts as a character." if text[:1] == _BOM else ""
+            place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(quoted)}.{odd}")
+        n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
+        found[min(start for start, _ in fragments), max(end for _, end in fragments), match[1]] = None
     return found, n_split
 
 
@@ -157,7 +141,8 @@ def write_brat(spans: Spans, path: str) -> None:
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
     origin, files = origin_of(spans, "brat"), dict[str, str]()
     sources = _find_workers(origin) if origin else {}
-    for name, document in list_marked_texts(spans).items():
+    for document in list_texts(spans):
+        name = str(document.name)
         for reading in document.readings:
             if reading.worker is None:
                 continue

@@ -27,17 +27,14 @@ import numpy as np
 from ..answers.tables import check_spread
 from ..answers.tagging import find_spans, split_tags
 from ..errors import InputError, first_line, listing, shorten
-from ..kinds.spans import Spans
+from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
 from ..kinds.tokens import REASONS, list_tags, tag_readings
 from . import Codec
 from .annotation_tools import (
     Id,
-    MarkedText,
     Place,
-    Reading,
     check_all_found,
     check_unchanged,
-    gather_spans,
     origin_of,
     read_whole_text,
     say_nothing,
@@ -166,32 +163,28 @@ def _read_files(path: str) -> Iterator[tuple[dict[Id, _Sentence], dict[str, int]
 def _read_columns(path: str) -> Spans:
     texts = []
     for sentences, columns in _read_files(path):
-        places = [sentence.places() for sentence in sentences.values()]
-        own = [
-            MarkedText(sentence.place, name, sentence.text(), tokens, [])
-            for (name, sentence), tokens in zip(sentences.items(), places, strict=True)
-        ]
-        sizes = np.array([len(each.rows) for each in sentences.values()])
-        offsets = np.cumsum(sizes) - sizes
-        is_first = np.isin(np.arange(sizes.sum()), offsets)
-        for worker, column in columns.items():
-            for sentence, document in zip(sentences.values(), own, strict=True):
-                tags = {row[column] for row in sentence.rows}
-                if tags != {_UNREAD}:
-                    document.readings.append(Reading(worker, {}))
-                    if _UNREAD in tags:
-                        problem = f"{shorten(worker)} tagged only some of the tokens."
-                        sentence.place.fail(problem, "Tag all, or none (_).")
-            said = [row[column] for sentence in sentences.values() for row in sentence.rows]
-            every = ["O" if tag == _UNREAD else tag for tag in said]
-            found = find_spans(*split_tags(every), is_first)
-            owner = np.searchsorted(offsets, found.start, side="right") - 1
-            first, last = found.start - offsets[owner], found.stop - offsets[owner] - 1
-            for number, token, i, j in zip(*(each.tolist() for each in (owner, found.start, first, last)), strict=True):
-                spans = own[number].readings[-1].spans
-                spans[places[number][i][0], places[number][j][1], every[token][2:]] = None
+        own = [MarkedText(name, each.text(), [], each.places(), each.place) for name, each in sentences.items()]
         texts += own
-    return gather_spans(texts, path, "conll")
+        sizes = np.array([len(each.rows) for each in sentences.values()])
+        first = np.cumsum(sizes) - sizes
+        for worker, column in columns.items():
+            given = [row[column] for sentence in sentences.values() for row in sentence.rows]
+            tags = ["O" if tag == _UNREAD else tag for tag in given]
+            found = find_spans(*split_tags(tags), np.isin(np.arange(len(tags)), first))
+            spans: list[Scored] = [{} for _ in own]
+            owner = np.searchsorted(first, found.start, side="right") - 1
+            for number, start, stop in zip(owner.tolist(), found.start.tolist(), found.stop.tolist(), strict=True):
+                places, base = own[number].tokens or [], int(first[number])
+                spans[number][places[start - base][0], places[stop - base - 1][1], tags[start][2:]] = None
+            for text, marked, base, size in zip(own, spans, first.tolist(), sizes.tolist(), strict=True):
+                is_read = {tag != _UNREAD for tag in given[base : base + size]}
+                if len(is_read) > 1:
+                    raise InputError(
+                        f"{text.place}: {shorten(worker)} tagged only some of the tokens.", "Tag all, or none (_)."
+                    )
+                if is_read == {True}:
+                    texts.append(text._replace(readings=[Reading(worker, marked)]))
+    return collect_texts(texts, (os.path.abspath(path), "conll"))
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -217,9 +210,9 @@ def _write_columns(spans: Spans, path: str) -> None:
         )
     origin, kept = origin_of(spans, "conll"), dict[str, _Sentence]()
     for sentences, columns in _read_files(origin) if origin is not None else ():
-        for each in sentences.values():
+        for name, each in sentences.items():
             each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
-        kept = {str(name): sentence for name, sentence in sentences.items()} | kept
+            kept.setdefault(str(name), each)
     check_all_found(origin, ids, kept)
     width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
     tokens, tags = spans.tokenised.tokens, list_tags(spans)
@@ -232,20 +225,19 @@ def _write_columns(spans: Spans, path: str) -> None:
         sink.write(f"# global.columns = {' '.join(header)}\n".encode())
         for number, (name, text) in enumerate(zip(ids, spans.texts, strict=True)):
             own = slice(tokens.offsets[number], tokens.offsets[number + 1])
-            words = [
-                re.sub(r"\s", "_", text[start:end])
-                for start, end in zip(tokens.start[own].tolist(), tokens.end[own].tolist(), strict=True)
-            ]
-            lines, rest = [f"# sent_id = {' '.join(name.split())}"], [[_UNREAD] * (width - 1)] * len(words)
-            sentence = kept.get(name)
-            if sentence is not None:
-                check_unchanged(sentence.place, sentence.text(), text)
-                if len(sentence.rows) != len(words):
+            places = zip(tokens.start[own].tolist(), tokens.end[own].tolist(), strict=True)
+            words = [[re.sub(r"\s", "_", text[start:end])] for start, end in places]
+            lines = [f"# sent_id = {' '.join(name.split())}"]
+            if name in kept:
+                check_unchanged(kept[name].place, kept[name].text(), text)
+                if len(kept[name].rows) != len(words):
                     raise InputError(f"Spans in {shorten(name)} do not begin and end with a token.", _OTHER_FORMAT)
-                lines = [line for line in sentence.before if not line.startswith("# global.columns")]
-                rest = [[*row[1:], *[_UNREAD] * (width - len(row))] for row in sentence.rows]
-            own_tags = [said.get((number, worker), [_UNREAD] * len(words)) for worker in range(len(workers))]
-            lines += ["\t".join([word, *rest[i], *(each[i] for each in own_tags)]) for i, word in enumerate(words)]
+                lines = [line for line in kept[name].before if not line.startswith("# global.columns")]
+                words = [[*word, *row[1:]] for word, row in zip(words, kept[name].rows, strict=True)]
+            unread = [_UNREAD] * len(words)
+            columns_of_tags = zip(*(said.get((number, worker), unread) for worker in range(len(workers))), strict=True)
+            for word, row in zip(words, columns_of_tags if workers else [()] * len(words), strict=True):
+                lines.append("\t".join([*word, *[_UNREAD] * (width - len(word)), *row]))
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:

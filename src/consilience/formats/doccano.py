@@ -22,19 +22,9 @@ from typing import Any
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import InputError, plural, shorten, warn_of
+from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import (
-    Annotation,
-    Id,
-    MarkedText,
-    Owned,
-    Place,
-    PlacedRecord,
-    Reading,
-    Record,
-    Tool,
-    write_records,
-)
+from .annotation_tools import Annotation, Entry, Id, Owned, Record, Tool, write_records
 from .files import file_name, is_folder, list_inputs, make_folder, stem
 
 _TEXTS = ("text", "data")
@@ -70,43 +60,43 @@ class Doccano(Tool):
             files = [file for file in files if stem(file) != other] or files
         return files
 
-    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+    def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and text; a text without an id occurs once in a file."""
-        text = _find_text(place, record)
+        record, text = entry.record, self.text(entry)
         if record.get(_find_key(record)) is None:
-            place.fail("'label' is missing.")
+            entry.fail("'label' is missing.")
         if record.get("id") is None:
-            if (file, text) in self.unnamed:
-                place.fail(
+            if (entry.path, text) in self.unnamed:
+                entry.fail(
                     f"the text {shorten(text)} occurs twice in this file, and has no id.",
                     "Give each text an id; in a table of answers, say who gave them in a column called worker.",
                 )
-            self.unnamed.add((file, text))
-        return record.get("id"), text, file
+            self.unnamed.add((entry.path, text))
+        return record.get("id"), text, entry.path
 
-    def text(self, entry: PlacedRecord) -> str | None:
+    def text(self, entry: Entry) -> str:
         """The text of a line."""
-        return _find_text(entry.place, entry.record)
+        return str(
+            entry.need(entry.record, next((key for key in _TEXTS if entry.record.get(key) is not None), "text"), str)
+        )
 
-    def annotations(self, entry: PlacedRecord) -> Iterator[Annotation]:
+    def annotations(self, entry: Entry) -> Iterator[Annotation]:
         """Spans or labels of a line; without either, the annotator found nothing."""
-        place, _, file, record = entry
-        labels = place.need(record, _find_key(record), list)
+        labels = entry.need(entry.record, _find_key(entry.record), list)
         if labels and all(isinstance(each, str) for each in labels):
-            yield Annotation(stem(file), None, {"label": labels})
+            yield Annotation(stem(entry.path), None, {"label": labels})
             return
         marks = []
         for each in labels:
             if isinstance(each, dict):
-                start, end = (place.need(each, name, int) for name in ("start_offset", "end_offset"))
-                marks.append({"start": start, "end": end, "label": each.get("label")})
+                marks.append({"start": each.get("start_offset"), "end": each.get("end_offset"), **each})
             elif isinstance(each, list) and len(each) == 3:
                 marks.append(dict(zip(("start", "end", "label"), each, strict=True)))
             else:
-                place.fail(f"a span must be [start, end, label], found {shorten(each)}.")
-        yield Annotation(stem(file), marks, {} if labels else {"label": []})
+                entry.fail(f"a span must be [start, end, label], found {shorten(each)}.")
+        yield Annotation(stem(entry.path), marks, {} if labels else {"label": []})
 
-    def report(self, wanted: str, n_found: int) -> None:  # noqa: ARG002
+    def report(self, n_found: int) -> None:  # noqa: ARG002
         """Warn of files that are not those of one annotator; fused results alone are read without more ado."""
         used = self.files()
         for file in list_inputs(self.path):
@@ -125,31 +115,31 @@ class Doccano(Tool):
 
     # Writing
 
-    def keep(self, entry: PlacedRecord) -> Record:
+    def keep(self, entry: Entry) -> Record:
         """A line as it is."""
         return entry.record
 
-    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:
+    def make_record(self, document: MarkedText, like: Record | None) -> Record:
         """A line without labels."""
         if like is None:
             return {"id": document.name, "text": document.text, "label": []}
-        kept = {key: value for key, value in like.record.items() if key != _CONFIDENCE}
+        kept = {key: value for key, value in like.items() if key != _CONFIDENCE}
         return {**kept, **{key: [] for key in (_find_key(kept), "relations") if key in kept}}
 
-    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
+    def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
         """Add spans to a line."""
-        key = _find_key(entry.record)
+        key = _find_key(record)
         if key == "entities":
-            entry.record[key] = [
+            record[key] = [
                 {"id": number, "label": label, "start_offset": start, "end_offset": end}
                 for number, (start, end, label) in enumerate(reading.spans, 1)
             ]
         else:
-            entry.record[key] = [list(span) for span in reading.spans]
+            record[key] = [list(span) for span in reading.spans]
         if reading.is_judged:
-            entry.record[_CONFIDENCE] = list(reading.spans.values())
+            record[_CONFIDENCE] = list(reading.spans.values())
 
-    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
         """A line with the fused labels."""
         record = {**entry.record, _find_key(entry.record): [str(label) for label in verdict.labels]}
         return record if verdict.confidence is None else {**record, _CONFIDENCE: verdict.confidence}
@@ -169,11 +159,6 @@ class Doccano(Tool):
             make_folder(path)
         for worker, own in lines.items():
             write_records(own, os.path.join(path, f"{file_name(worker)}.jsonl") if is_folder(path) else path)
-
-
-def _find_text(place: Place, record: Record) -> str:
-    key = next((key for key in _TEXTS if record.get(key) is not None), "text")
-    return str(place.need(record, key, str))
 
 
 def _find_key(record: Record) -> str:

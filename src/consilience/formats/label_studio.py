@@ -30,12 +30,12 @@ from typing import Any
 
 from ..errors import Python, Sentence, listing, plural, shorten, warn_of
 from ..kinds.base import FUSED
+from ..kinds.spans import MarkedText, Reading, Scored
 from . import Verdict
-from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Scored, Tool, as_rating
+from .annotation_tools import Annotation, Entry, Id, Record, Tool, as_rating
 
 _ANSWERS = ("choices", "rating")
 _PLAIN = "Only spans in plain text (labels), choices and ratings can be read."
-_MODEL = "prediction"  # the worker of predictions without a model_version
 
 
 class LabelStudio(Tool):
@@ -50,9 +50,8 @@ class LabelStudio(Tool):
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
         self.n_moved = 0
-        self.other_types: dict[str, Place] = {}  # of results that are neither spans nor answers
+        self.other_types: dict[str, Entry] = {}  # of results that are neither spans nor answers
         self.targets: dict[str, str] = {}  # what the answers to each question are about
-        self.models: set[str] = set()
 
     @staticmethod
     def recognise(first: Record, in_array: bool) -> bool:  # noqa: ARG004
@@ -65,58 +64,53 @@ class LabelStudio(Tool):
         """Tasks are always imported as an array."""
         return True
 
-    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+    def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and data of a task; the same data without an id may occur several times in a file."""
-        if "annotation_id" in record and "data" not in record:
-            place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
-        if not isinstance(record.get("data"), dict):
-            place.fail(
+        task = entry.record
+        if "annotation_id" in task and "data" not in task:
+            entry.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
+        if not isinstance(task.get("data"), dict):
+            entry.fail(
                 "this is no task of Label Studio: 'data' is missing.",
                 "Export as JSON from Label Studio, or give a table as JSON lines.",
             )
-        return record.get("id"), record["data"], file
+        return task.get("id"), task["data"], entry.path
 
-    def annotations(self, entry: PlacedRecord) -> Iterator[Annotation]:
+    def annotations(self, entry: Entry) -> Iterator[Annotation]:
         """Annotations of people, the truth, and predictions of models."""
-        place, task = entry.place, entry.record
-        for worker, each in _list_annotations(place, task):
-            yield self._annotation(place, worker, each)
-        for each in place.get(task, "predictions", list, []):
+        for worker, each in _list_annotations(entry):
+            yield self._annotation(entry, worker, each)
+        for each in entry.get(entry.record, "predictions", list, []):
             if type(each) is not int:  # exports may have only the ids of predictions
-                model = _model(place, place.check(each, dict, "an entry of 'predictions'"))
-                model = f"model {model}" if model in self.people else model
-                self.models.add(model)
-                yield self._annotation(place, model, each)
+                prediction = entry.check(each, dict, "an entry of 'predictions'")
+                model = str(entry.check_id(_model_of(prediction), "'model_version'"))
+                yield self._annotation(entry, f"model {model}" if model in self.people else model, prediction)
 
-    def _annotation(self, place: Place, worker: str | None, held: Record) -> Annotation:
+    def _annotation(self, entry: Entry, worker: str | None, held: Record) -> Annotation:
         marks: list[Record] = []
         answers: dict[str, Any] = {}
-        for result in place.entries(held, "result", dict):
-            kind, value = place.get(result, "type", str, ""), result.get("value")
+        for result in entry.entries(held, "result", dict):
+            kind, value = entry.get(result, "type", str, ""), result.get("value")
             value = value if isinstance(value, dict) else {}
             if kind == "labels":
                 marks.append(result)
             elif kind in _ANSWERS and "start" not in value:
-                question = place.need(result, "from_name", str)
+                question = entry.need(result, "from_name", str)
                 if question in answers:
-                    place.fail(f"choices for {shorten(question)} are made twice.", "Keep one of them.")
-                answers[question] = place.get(value, kind, list if kind == "choices" else float)
-                self.targets[question] = place.need(result, "to_name", str)
+                    entry.fail(f"choices for {shorten(question)} are made twice.", "Keep one of them.")
+                answers[question] = entry.get(value, kind, list if kind == "choices" else float)
+                self.targets[question] = entry.need(result, "to_name", str)
             elif kind not in ("relation", "", *_ANSWERS) or "labels" in value:
-                self.other_types.setdefault(kind, place)
+                self.other_types.setdefault(kind, entry)
         return Annotation(worker, marks, answers)
 
     @cached_property
     def people(self) -> set[str | None]:
         """The names of all annotators, which a model must not share."""
-        given = (_list_annotations(place, task) for place, _, _, task in self.entries)
-        return {worker for each in given for worker, _ in each} - {None}
+        return {worker for entry in self.entries for worker, _ in _list_annotations(entry)} - {None}
 
-    def report(self, wanted: str, n_found: int) -> None:
+    def report(self, n_found: int) -> None:
         """Say what else there is, which regions were moved, and that models count as workers."""
-        strange = [kind for kind in self.other_types if kind.endswith("labels")]
-        if strange and wanted == "spans":
-            self.other_types[strange[0]].fail(f"a region has type {shorten(strange[0])}.", _PLAIN)
         if self.other_types and not n_found:
             next(iter(self.other_types.values())).fail(f"found results of type {listing(self.other_types)}.", _PLAIN)
         if self.other_types:
@@ -125,19 +119,21 @@ class LabelStudio(Tool):
             where = "were moved to the texts that they quote, which are"
             where = "was moved to the text that it quotes, which is" if self.n_moved == 1 else where
             warn_of(f"{plural(self.n_moved, 'region')} in {self.path!r} {where} not at the offsets given.")
-        models = sorted(self.models - {FUSED})  # others warn of fused results
+        workers = {each.worker for _, given in self.annotated for each in given}
+        models = sorted(each for each in workers - self.people - {FUSED} if each)  # others warn of fused results
         if models and self.people:
             count = "counts as a worker, who is a model" if len(models) == 1 else "count as workers, who are models"
-            given = Python(f"fuse(source, block={models!r})", "FILE")
             warn_of(
                 f"In {self.path!r}, {listing(models)} {count}: there are predictions.",
-                Sentence("To fuse without predictions, use {block}.", block=given),
+                Sentence(
+                    "To fuse without predictions, use {block}.", block=Python(f"fuse(source, block={models!r})", "FILE")
+                ),
             )
 
     # Spans
 
     @cached_property
-    def marked(self) -> list[tuple[PlacedRecord, list[Record]]]:
+    def marked(self) -> list[tuple[Entry, list[Record]]]:
         """The regions of all annotations that have some."""
         return [(entry, each.marks) for entry, annotations in self.annotated for each in annotations if each.marks]
 
@@ -150,60 +146,56 @@ class LabelStudio(Tool):
         if not self.marked:
             return None
         tally: Counter[str] = Counter()
-        for (place, _, _, task), regions in self.marked:
-            offsets, quotes = _read_regions(place, regions)
-            for key, text in _texts(task).items():
-                tally[key] += sum(map(bool, _align(text, offsets, quotes)))
-        if not tally:
-            place.fail("'data' holds no text.", _PLAIN)
+        for entry, regions in self.marked:
+            places = [_read_region(entry, region) for region in regions]
+            for key, text in _texts(entry).items():
+                tally[key] += sum(map(bool, _align(text, places)))
         names = {str(regions[-1].get("source") or "").removeprefix("$"), regions[-1]["to_name"]}
         ranks = {key: (number, key in names) for key, number in tally.items()}
         best = [key for key, rank in ranks.items() if rank == max(ranks.values())]
         if len(best) > 1:
-            place.fail(
+            entry.fail(
                 f"it is not clear which value of 'data' is the text: {listing(tally)}. The regions fit "
                 f"{'several' if any(tally.values()) else 'none'} of them.",
                 "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
             )
         return best[0]
 
-    def text(self, entry: PlacedRecord) -> str:
+    def text(self, entry: Entry) -> str:
         """The value of the data in which the regions are; without regions in the file, the longest text."""
-        place, _, _, task = entry
-        if self.key is not None:
-            return str(place.need(task["data"], self.key, str, "in 'data' the text "))
-        if not _texts(task):
-            place.fail("'data' holds no text.", _PLAIN)
-        return max(_texts(task).values(), key=len)
+        texts = _texts(entry)
+        if self.key is not None and self.key not in texts:
+            entry.fail(f"'data' has no text {self.key!r}, in which the regions of other tasks are.")
+        return max(texts.values(), key=len) if self.key is None else texts[self.key]
 
-    def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
+    def locate(self, entry: Entry, text: str, marks: list[Record]) -> Scored:
         """The spans of one annotation. A region that is not where its text is, is moved there if it occurs once."""
         target = self.marked[0][1][0].get("to_name") if marks else None
-        offsets, quotes = _read_regions(place, marks)
+        places = [_read_region(entry, region) for region in marks]
         found: Scored = {}
-        for region, where, given, quote in zip(marks, _align(text, offsets, quotes), offsets, quotes, strict=True):
+        for region, where, (start, end, quote) in zip(marks, _align(text, places), places, strict=True):
             if region["to_name"] != target:
-                place.fail(
+                entry.fail(
                     f"regions are in several texts: {shorten(target)} and {shorten(region['to_name'])}.",
                     "Keep the annotations of one of them.",
                 )
             if where is None and quote and text.count(quote) == 1:
                 where, self.n_moved = (text.index(quote), text.index(quote) + len(quote)), self.n_moved + 1
             elif where is None:
-                start, end = place.check_span(text, *given)
-                place.fail(
+                start, end = entry.check_span(text, start, end)
+                entry.fail(
                     f"a region quotes {shorten(quote)}, but from {start} to {end} the text is "
                     f"{shorten(text[start:end])}.",
                     "Check that the annotations belong to this text.",
                 )
-            labels, score = place.entries(region["value"], "labels", str), place.check_score(region.get("score"))
+            labels, score = entry.entries(region["value"], "labels", str), entry.check_score(region.get("score"))
             self.unused["region", "no label"] += not labels
             found |= dict.fromkeys(((*where, label) for label in labels), score)
         return found
 
     # Writing
 
-    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:  # noqa: ARG002
+    def make_record(self, document: MarkedText, like: Record | None) -> Record:  # noqa: ARG002
         """A task without annotations."""
         return {"id": document.name, "data": {self.key or "text": document.text}}
 
@@ -211,20 +203,19 @@ class LabelStudio(Tool):
     def names(self) -> dict[str | None, tuple[str, str]]:
         """Of the regions with each label, and of any, the tags of the project: from_name and to_name."""
         names: dict[str | None, tuple[str, str]] = {}
-        for (place, _, _, _), regions in self.marked:
+        for _, regions in self.marked:
             for region in regions:
-                for label in [None, *place.entries(region["value"], "labels", str)]:
+                for label in [None, *(region["value"].get("labels") or [])]:
                     names.setdefault(label, (region["from_name"], region["to_name"]))
         return {None: ("label", "text")} | names
 
-    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:
+    def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:
         """Add the spans of a worker to a task: as a prediction if they have a confidence, else as an annotation."""
-        place, name, _, task = entry
         who, results = reading.worker, []
         for (start, end, label), score in reading.spans.items():
             from_name, to_name = self.names.get(label, self.names[None])
             region = {
-                "id": _make_id(name, who, start, end, label),
+                "id": _make_id(document.name, who, start, end, label),
                 "from_name": from_name,
                 "to_name": to_name,
                 "type": "labels",
@@ -234,115 +225,106 @@ class LabelStudio(Tool):
         if who is not None and reading.is_judged:
             scores = [score for score in reading.spans.values() if score is not None]
             mean = sum(scores) / len(scores) if scores else 1.0  # where there are no spans, there is nothing to doubt
-            _predict(
-                place,
-                task,
-                {"model_version": who, "score": mean, "result": results},
-                {each for each, _ in self.names.values()},
-            )
+            prediction = {"model_version": who, "score": mean, "result": results}
+            _predict(record, prediction, {tag for tag, _ in self.names.values()})
             return
         new: Record = {"ground_truth": True, "result": results}
         if who is not None:
             is_number = who.isdecimal() and len(who) < 19 and str(int(who)) == who
             new = {"completed_by": int(who) if is_number else {"email": who}, "result": results}
-        task["annotations"] = [*(task.get("annotations") or []), new]
+        record["annotations"] = [*(record.get("annotations") or []), new]
 
-    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
         """The task with a prediction, in place of an earlier fused label for the same question."""
-        place, name, _, task = entry
-        kind, value = "choices", [str(label) for label in verdict.labels]
-        if isinstance(said, (int, float)):
-            kind, value = "rating", as_rating(verdict.label, question)  # type: ignore[assignment]
+        is_rating = isinstance(said, (int, float))
         result = {
-            "id": _make_id(name, FUSED, question),
+            "id": _make_id(entry.name, FUSED, question),
             "from_name": question,
             "to_name": self.targets[question],
-            "type": kind,
-            "value": {kind: value},
+            "type": "rating" if is_rating else "choices",
+            "value": {"rating": as_rating(verdict.label, question)}
+            if is_rating
+            else {"choices": [str(label) for label in verdict.labels]},
         }
-        _predict(place, task, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}, {question})
-        return task
+        _predict(entry.record, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}, {question})
+        return entry.record
 
 
-def _list_annotations(place: Place, task: Record) -> Iterator[tuple[str | None, Record]]:
+def _list_annotations(entry: Entry) -> Iterator[tuple[str | None, Record]]:
     """Yield the annotator of each annotation that counts, None for what is known, and the annotation."""
-    for each in place.entries(task, "annotations", dict):
-        if place.get(each, "was_cancelled", bool, False):
+    for each in entry.entries(entry.record, "annotations", dict):
+        if entry.get(each, "was_cancelled", bool, False):
             continue
-        if place.get(each, "ground_truth", bool, False):
+        if entry.get(each, "ground_truth", bool, False):
             yield None, each
             continue
         who = each.get("completed_by")
         if isinstance(who, dict):
             who = who.get("email") or who.get("id")
         if who is None:
-            place.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
-        yield str(place.check_id(who, "'completed_by'")), each
+            entry.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
+        yield str(entry.check_id(who, "'completed_by'")), each
 
 
-def _model(place: Place, prediction: Record) -> str:
+def _model_of(prediction: Record) -> object:
     version = prediction.get("model_version")
-    return _MODEL if version in (None, "") else str(place.check_id(version, "'model_version'"))
+    return "prediction" if version in (None, "") else version
 
 
-def _predict(place: Place, task: Record, new: Record, tags: set[str]) -> None:
+def _predict(task: Record, new: Record, tags: set[str]) -> None:
     """Add a prediction to a task, in place of that of the same model about these tags of the project."""
 
     def is_old(held: object) -> bool:
-        if not isinstance(held, dict) or _model(place, held) != new["model_version"]:
+        if not isinstance(held, dict) or str(_model_of(held)) != new["model_version"]:
             return False
-        return {result.get("from_name") for result in place.entries(held, "result", dict)} <= tags
+        return {result.get("from_name") for result in held.get("result") or []} <= tags
 
-    task["predictions"] = [each for each in place.get(task, "predictions", list, []) if not is_old(each)] + [new]
-
-
-def _texts(task: Record) -> dict[str, str]:
-    return {key: value for key, value in task["data"].items() if isinstance(value, str)}
+    task["predictions"] = [each for each in task.get("predictions") or [] if not is_old(each)] + [new]
 
 
-def _read_regions(place: Place, regions: list[Record]) -> tuple[list[tuple[int, int]], list[str | None]]:
-    """Where regions are by their own account, and what they quote."""
-    offsets, quotes = [], []
-    for region in regions:
-        value = place.need(region, "value", dict)
-        if "channel" in value or isinstance(value.get("start"), (float, str)):
-            place.fail("the regions are not in plain text, but in audio, a time series or HTML.", _PLAIN)
-        place.need(region, "from_name", str)
-        place.need(region, "to_name", str)
-        offsets.append((place.need(value, "start", int), place.need(value, "end", int)))
-        quotes.append(place.get(value, "text", str))
-    return offsets, quotes
+def _texts(entry: Entry) -> dict[str, str]:
+    texts = {key: value for key, value in entry.record["data"].items() if isinstance(value, str)}
+    if not texts:
+        entry.fail("'data' holds no text.", _PLAIN)
+    return texts
 
 
-def _align(text: str, offsets: list[tuple[int, int]], quotes: list[str | None]) -> list[tuple[int, int] | None]:
+def _read_region(entry: Entry, region: Record) -> tuple[int, int, str | None]:
+    """Where a region is by its own account, and what it quotes."""
+    value = entry.need(region, "value", dict)
+    if "channel" in value or isinstance(value.get("start"), (float, str)):
+        entry.fail("the regions are not in plain text, but in audio, a time series or HTML.", _PLAIN)
+    entry.need(region, "from_name", str)
+    entry.need(region, "to_name", str)
+    return entry.need(value, "start", int), entry.need(value, "end", int), entry.get(value, "text", str)
+
+
+def _align(text: str, regions: list[tuple[int, int, str | None]]) -> list[tuple[int, int] | None]:
     """Start and end of the regions of one annotation in characters; None for one that does not fit.
 
-    A region fits if it is within the text, which there is what the region quotes, but for line breaks.
+    A region fits if it is within the text, which there is what the region quotes, but for white space. If some do not,
+    offsets may count UTF-16 units, or a line break as one character: then all regions fit if they do.
     """
 
     def fits(start: int, end: int, quote: str | None) -> bool:
         within = 0 <= start < end <= len(text)
-        return within and (quote is None or text[start:end].replace("\r\n", "\n") == quote.replace("\r\n", "\n"))
+        return within and (quote is None or _squeeze(text[start:end]) == _squeeze(quote))
 
-    def squeeze(words: str) -> str:
-        return re.sub(r"\s+|\\n|\\r", "", words)
-
-    right = [fits(*each, quote) for each, quote in zip(offsets, quotes, strict=True)]
-    if all(right):
-        return list(offsets)
+    given = [(start, end) if fits(start, end, quote) else None for start, end, quote in regions]
+    if None not in given:
+        return given
     utf_16 = [1 + (sign > "\uffff") for sign in text]
-    short_breaks = [int(text[i : i + 2] != "\r\n") for i in range(len(text))]  # a line break is one character
+    short_breaks = [int(text[i : i + 2] != "\r\n") for i in range(len(text))]
     for widths in (utf_16, short_breaks):
         index = {offset: i for i, offset in reversed(list(enumerate(itertools.accumulate(widths, initial=0))))}
-        other = [(index.get(start, -1), index.get(end, -1)) for start, end in offsets]
-        if all(fits(*each, quote) for each, quote in zip(other, quotes, strict=True)):
+        other = [(index.get(start, -1), index.get(end, -1)) for start, end, _ in regions]
+        if all(fits(*where, quote) for where, (_, _, quote) in zip(other, regions, strict=True)):
             return list(other)
-    return [
-        (start, end)
-        if fit or (quote and 0 <= start < end and squeeze(text[start:end]) == squeeze(quote) != "")
-        else None
-        for fit, (start, end), quote in zip(right, offsets, quotes, strict=True)
-    ]
+    return given
+
+
+def _squeeze(words: str) -> str:
+    return re.sub(r"\s+|\\n|\\r", "", words)
 
 
 def _make_id(*key: object) -> str:

@@ -24,8 +24,9 @@ from typing import Any
 
 from ..errors import shorten
 from ..kinds.base import FUSED
+from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Tool
+from .annotation_tools import Annotation, Entry, Id, Record, Tool
 from .files import stem
 
 _ANSWERS = ("accept", "reject", "ignore")
@@ -51,48 +52,46 @@ class Prodigy(Tool):
         is_answered = isinstance(first.get("answer"), str) and (bool(signs) or lists)
         return not in_array and (is_answered or {"_input_hash", "_task_hash"} <= first.keys())
 
-    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+    def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Hash or id, and text; an annotator answers a question about it once."""
-        answer = place.need(record, "answer", str)
+        task = entry.record
+        answer = entry.need(task, "answer", str)
         if answer not in _ANSWERS:
-            place.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
-        text = next((place.get(record, key, str) for key in ("text", "html", "image") if record.get(key)), "")
-        scope = (_worker(place, record, file), place.get(record, "label", str))
-        return _first(record, "_input_hash", "id"), text, scope
+            entry.fail(f"'answer' must be one of {', '.join(_ANSWERS)}, found {shorten(answer)}.", "Correct it.")
+        text = next((entry.get(task, key, str) for key in ("text", "html", "image") if task.get(key)), "")
+        return _first(task, "_input_hash", "id"), text, (_worker(entry), entry.get(task, "label", str))
 
-    def text(self, entry: PlacedRecord) -> str | None:
+    def text(self, entry: Entry) -> str | None:
         """The text of a task of marking spans, which must be one of marking all of them."""
-        place, _, _, task = entry
+        task = entry.record
         if not _is_marked(task):
             return None
-        is_manual = task.get("tokens") is not None or place.get(task, "_view_id", str, "").endswith("_manual")
+        is_manual = task.get("tokens") is not None or entry.get(task, "_view_id", str, "").endswith("_manual")
         if task.get("_view_id") in ("ner", "spans") or not is_manual:
-            place.fail(
+            entry.fail(
                 "the task seems to confirm a single suggestion, so that other spans of the text are not known.", _FULL
             )
-        return str(place.need(task, "text", str))
+        return str(entry.need(task, "text", str))
 
-    def tokens(self, entry: PlacedRecord) -> list[tuple[int, int]] | None:
+    def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:
         """The places of the tokens, without those that are blank."""
-        place, _, _, task = entry
-        if task.get("tokens") is None:
+        if entry.record.get("tokens") is None:
             return None
-        text, places = place.need(task, "text", str), list[tuple[int, int]]()
-        for token in place.entries(task, "tokens", dict):
-            start, end = (place.need(token, key, int) for key in ("start", "end"))
+        text, places = entry.need(entry.record, "text", str), list[tuple[int, int]]()
+        for token in entry.entries(entry.record, "tokens", dict):
+            start, end = entry.need(token, "start", int), entry.need(token, "end", int)
             if start == end:
                 continue
-            place.check_span(text, start, end)
+            entry.check_span(text, start, end)
             if places and start < places[-1][1]:
-                place.fail(f"the token at {start} overlaps the one before.")
+                entry.fail(f"the token at {start} overlaps the one before.")
             if text[start:end].strip():
                 places.append((start, end))
         return places
 
-    def annotations(self, entry: PlacedRecord) -> Iterator[Annotation]:
+    def annotations(self, entry: Entry) -> Iterator[Annotation]:
         """The spans or the choice of a task that was accepted, or the answer to a question."""
-        place, _, file, task = entry
-        worker = _worker(place, task, file)
+        task, worker = entry.record, _worker(entry)
         if task["answer"] == "ignore":
             return
         is_marked, is_choice = _is_marked(task), task.get("options") is not None
@@ -102,18 +101,18 @@ class Prodigy(Tool):
             said = "rejected, which is no annotation of the text" if is_marked else "rejected choices"
             self.unused["line", said] += 1
         elif is_marked:
-            yield Annotation(worker, place.entries(task, "spans", dict), {})
+            yield Annotation(worker, entry.entries(task, "spans", dict), {})
         else:
-            options = place.entries(task, "options", dict)
-            ids = [place.check_id(option.get("id"), "the id of an option") for option in options]
-            chosen = [place.check_id(each, "an entry of 'accept'") for each in place.get(task, "accept", list, [])]
+            options = entry.entries(task, "options", dict)
+            ids = [entry.check_id(option.get("id"), "the id of an option") for option in options]
+            chosen = [entry.check_id(each, "an entry of 'accept'") for each in entry.get(task, "accept", list, [])]
             for each in chosen:
                 if each not in ids:
-                    place.fail(f"{shorten(each)} is chosen, which is not among the options.")
+                    entry.fail(f"{shorten(each)} is chosen, which is not among the options.")
             if self.labels:
-                place.fail("some lines are choices, others questions about one label.", "Read them apart.")
+                entry.fail("some lines are choices, others questions about one label.", "Read them apart.")
             if not chosen and not self.are_sets:
-                place.fail(
+                entry.fail(
                     "no option is chosen, and nobody chose several.",
                     'Ignore the task. If options are tags, say so with "config": {"choice_style": "multiple"}.',
                 )
@@ -123,67 +122,66 @@ class Prodigy(Tool):
     def are_sets(self) -> bool:
         """Whether several options can be chosen: somebody did, or a task says so."""
         return any(
-            len(place.get(task, "accept", list, [])) > 1
-            or place.get(task, "config", dict, {}).get("choice_style") == "multiple"
-            for place, _, _, task in self.entries
-            if task.get("options") is not None
+            len(entry.get(entry.record, "accept", list, [])) > 1
+            or entry.get(entry.record, "config", dict, {}).get("choice_style") == "multiple"
+            for entry in self.entries
+            if entry.record.get("options") is not None
         )
 
     @cached_property
     def labels(self) -> set[str]:
         """The labels that questions are about, which were answered."""
-        tasks = (task for _, _, _, task in self.entries if task["answer"] != "ignore" and not _is_marked(task))
-        return {str(task.get("label") or "") for task in tasks if task.get("options") is None}
+        tasks = [entry.record for entry in self.entries]
+        asked = [task for task in tasks if task["answer"] != "ignore" and not _is_marked(task)]
+        return {str(task.get("label") or "") for task in asked if task.get("options") is None}
 
-    def item(self, entry: PlacedRecord) -> Id:
+    def item(self, entry: Entry) -> Id:
         """What an answer is about: the text, or text and label if there are questions about several labels."""
         return f"{entry.name} {entry.record.get('label') or ''}" if len(self.labels) > 1 else entry.name
 
     # Writing
 
-    def keep(self, entry: PlacedRecord) -> Record:
+    def keep(self, entry: Entry) -> Record:
         """A task that says who did it, also where only the name of one of several files said so."""
-        place, _, file, task = entry
-        if len(self.files()) == 1 or _first(task, *_SIGNATURES) is not None:
-            return task
-        return {**task, "_annotator_id": _worker(place, task, file)}
+        if len(self.files()) == 1 or _first(entry.record, *_SIGNATURES) is not None:
+            return entry.record
+        return {**entry.record, "_annotator_id": _worker(entry)}
 
-    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:
+    def make_record(self, document: MarkedText, like: Record | None) -> Record:
         """A task without annotations."""
-        _, name, text, places, _ = document
         if like is not None:
-            return {key: value for key, value in like.record.items() if key not in _OWN}
+            return {key: value for key, value in like.items() if key not in _OWN}
+        name, text = document.name, document.text
         task: Record = {
             "text": text,
             "_input_hash" if isinstance(name, int) else "id": name,
             "_view_id": "spans_manual",
         }
-        if places is not None:
+        if document.tokens is not None:
             task["tokens"] = [
                 {"text": text[start:end], "start": start, "end": end, "id": n, "ws": text[end : end + 1].isspace()}
-                for n, (start, end) in enumerate(places)
+                for n, (start, end) in enumerate(document.tokens)
             ]
         return task
 
-    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
+    def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
         """Add the spans of an annotator to a task.
 
         The numbers of the first and the last token count in the tokens of the task. A span that does not begin and end
         with a token has none.
         """
-        place, _, _, task = entry
-        places = [(token["start"], token["end"]) for token in place.entries(task, "tokens", dict)]
+        places = [(token["start"], token["end"]) for token in record.get("tokens") or []]
         first = {start: number for number, (start, end) in enumerate(places) if start < end}
         last = {end: number for number, (start, end) in enumerate(places) if start < end}
-        task["spans"] = []
+        record["spans"] = []
         for (start, end, label), score in reading.spans.items():
             span: Record = {"start": start, "end": end, "label": label}
             if start in first and end in last:
                 span = {"token_start": first[start], "token_end": last[end], **span}
-            task["spans"].append(span if score is None else {**span, "score": score})
-        task |= {"answer": "accept", **dict.fromkeys(_SIGNATURES, reading.worker)}
+            record["spans"].append(span if score is None else {**span, "score": score})
+        record |= {"answer": "accept", **dict.fromkeys(_SIGNATURES, reading.worker)}
 
-    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
         """A task with the fused answer."""
         task = {key: value for key, value in entry.record.items() if key not in _OWN}
         if task.get("options") is None:
@@ -200,9 +198,9 @@ def _first(task: Record, *keys: str) -> Id | None:
     return next((task[key] for key in keys if task.get(key) is not None), None)
 
 
-def _worker(place: Place, task: Record, file: str) -> str:
-    worker = _first(task, *_SIGNATURES)
-    return stem(file) if worker is None else str(place.check_id(worker, "the annotator's id"))
+def _worker(entry: Entry) -> str:
+    worker = _first(entry.record, *_SIGNATURES)
+    return stem(entry.path) if worker is None else str(entry.check_id(worker, "the annotator's id"))
 
 
 def _is_marked(task: Record) -> bool:

@@ -4,16 +4,18 @@ A span is the stretch ``text[start:end]`` of a document, with a type. Offsets co
 Python does. A *reading* is one worker's annotation of one document: all spans that the worker marked there, perhaps
 none. A document that a worker never saw has no reading by that worker, which is not the same as an empty one.
 
-Readers of files fill a `SpanCollector`; writers take a `Spans`. The fused spans of a model are a `Spans` too, with one
-worker and a confidence for each span. So anything that can be read can be written in any of the formats.
+Readers of files give `MarkedText` to `collect_texts`; writers get these back from `list_texts`. The fused spans of a
+model are a `Spans` too, with one worker and a confidence for each span. So anything that can be read can be written in
+any of the formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +37,7 @@ from ..answers.columns import (
     to_values,
 )
 from ..answers.item_tables import read_figures
-from ..answers.tables import Table, build_frame, is_table, open_frame
+from ..answers.tables import Table, build_frame, is_table, open_frame, read_distinct
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
 from .base import FUSED
@@ -44,6 +46,8 @@ from .tokens import REASONS, Tokenised, Tokens, choose_layer, make_responses, ta
 # What fused spans and labels are called, as a worker.
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
+# Spans as start, end and type, each with its confidence.
+Scored: TypeAlias = dict[tuple[int, int, str], float | None]
 
 
 class Marks(NamedTuple):
@@ -280,14 +284,14 @@ class Spans:
         if not isinstance(known, Spans):
             raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
         marks, documents = find_truth(known)
-        place = lookup(self.documents, to_column(known.documents))
-        sure = replace(known, documents=known.documents[documents], texts=[known.texts[d] for d in documents.tolist()])
-        check_texts(self, sure, lookup(sure.documents, to_column(self.documents)))
-        absent = documents[place[documents] < 0]
-        if len(absent):
+        is_known = np.isin(np.arange(len(known.documents)), documents)
+        place = np.where(is_known, lookup(self.documents, to_column(known.documents)), -1)
+        check_texts(known, self, place)
+        absent = int((place[documents] < 0).sum())
+        if absent:
             warn_of(
-                f"{len(absent):,} of {plural(len(documents), 'document')} whose spans are known do not occur here and "
-                "were left out."
+                f"{absent:,} of {plural(len(documents), 'document')} whose spans are known do not occur here and were "
+                "left out."
             )
         again = np.intersect1d(place[documents], self.gold_documents)
         if len(again):
@@ -386,101 +390,135 @@ def _assemble(
     return Spans(documents, texts, workers, labels, layers[0], gold=known, **others)
 
 
-# ------------------------------------------------------------------------------------------------- readers of files
+# ----------------------------------------------------------------------------------------------------- texts one by one
 
 
-class SpanCollector:
-    """Spans as a reader of files meets them: documents in order, and readings of them in any order.
+class Reading(NamedTuple):
+    """The spans that one worker marked in one document.
 
-    Examples
-    --------
-    >>> collector = SpanCollector()
-    >>> first = collector.add_document("a", "Ann met Bob.")
-    >>> collector.add_reading(first, "w1", [(0, 3, "PER"), (8, 11, "PER")])
-    >>> collector.add_reading(first, "w2", [])
-    >>> collector.finish()
-    Spans(2 spans in 1 document by 2 workers, 1 type: 'PER')
+    Attributes
+    ----------
+    worker : object
+        None for what is known to be true.
+    spans : dict
+        The confidence of each span (start, end, label), None where it has none.
+    is_judged : bool
+        Whether the spans have confidences; where there are none, whether other spans of the worker have them.
     """
 
-    def __init__(self) -> None:
-        self._documents: list[Any] = []
-        self._texts: list[str] = []
-        self._tokens: list[list[tuple[int, int]] | None] = []
-        self._readings: list[tuple[int, Any]] = []
-        # Document, reading, start, end, label and confidence of each span; those that are known are of no reading.
-        self._spans: list[tuple[int, int, int, int, str, float]] = []
-        self._gold: list[tuple[int, int, int, int, str, float]] = []
-        self._gold_documents: list[int] = []
+    worker: Any
+    spans: Scored
+    is_judged: bool = False
 
-    def add_document(self, name: object, text: str, tokens: list[tuple[int, int]] | None = None) -> int:
-        """Add a document, and return its index. Tokens are (start, end) pairs, in order and without overlaps."""
-        self._documents.append(name)
-        self._texts.append(text)
-        self._tokens.append(tokens)
-        return len(self._documents) - 1
 
-    def add_reading(
-        self,
-        document: int,
-        worker: object,
-        spans: Iterable[tuple[int, int, str]],
-        confidence: Iterable[float] | None = None,
-    ) -> None:
-        """Add one worker's annotation of a document: (start, end, label) of each span. A repeated span counts once."""
-        reading = len(self._readings)
-        self._readings.append((document, worker))
-        scored = dict.fromkeys(spans, np.nan) if confidence is None else dict(zip(spans, confidence, strict=True))
-        self._spans += [(document, reading, *span, score) for span, score in scored.items()]
+class MarkedText(NamedTuple):
+    """A text, and what workers marked in it, as it is read from a file and written to one.
 
-    def add_gold(self, document: int, spans: Iterable[tuple[int, int, str]]) -> None:
-        """Add the spans of a document that are known to be right: all that it has."""
-        self._gold_documents.append(document)
-        self._gold += [(document, 0, *span, np.nan) for span in spans]
+    `tokens` are pairs of start and end, in order and without overlaps; `place` is where the text is, for messages.
+    """
 
-    def finish(self, origin: tuple[str, str] | None = None) -> Spans:
-        """Return all that was added; impossible offsets, and documents or readings that occur twice, are an error."""
-        if not self._documents:
-            raise InputError("There are no documents.", "Give at least one text.")
-        documents, repeated = split_repeated(to_column(self._documents, "Ids of documents"))
-        if repeated:
+    name: Any
+    text: str
+    readings: Sequence[Reading]
+    tokens: list[tuple[int, int]] | None = None
+    place: object = ""
+
+
+def collect_texts(texts: Iterable[MarkedText], origin: tuple[str, str] | None = None) -> Spans:
+    """All that was marked in some texts. A document may come several times, with the same text.
+
+    >>> collect_texts([MarkedText("a", "Ann met Bob.", [Reading("w1", {(0, 3, "PER"): None}), Reading("w2", {})])])
+    Spans(1 span in 1 document by 2 workers, 1 type: 'PER')
+    """
+    documents: dict[str, MarkedText] = {}
+    number: dict[str, int] = {}
+    given: dict[tuple[int, Any], Scored] = {}
+    known: dict[int, Scored] = {}
+    for each in texts:
+        first = documents.setdefault(str(each.name), each)
+        document = number.setdefault(str(each.name), len(number))
+        if each.text != first.text:
             raise InputError(
-                f"{plural(len(repeated), 'document')} occur more than once: {listing(repeated)}.",
-                "Give each document its own id.",
+                f"{each.place}: the text of {shorten(each.name)} is {shorten(each.text)}, and {shorten(first.text)} "
+                "elsewhere.",
+                "Give a document the same text, with the same tokens, in all files.",
             )
-        codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
-        owner, worker_codes = np.array([document for document, _ in self._readings], np.int64), codes.astype(np.int64)
-        readings, first, count = np.unique(
-            np.stack([owner, worker_codes], axis=1), axis=0, return_index=True, return_counts=True
-        )
-        if (count > 1).any():
-            document, worker = self._readings[first[count > 1][0]]
-            raise InputError(
-                f"{plural(int((count > 1).sum()), 'document')} have several annotations by the same worker, such as "
-                f"{shorten(self._documents[document])} by {shorten(worker)}.",
-                "Keep one of them.",
-            )
-        layers = []
-        for rows in (self._spans, self._gold):
-            document, reading, start, end = np.array([row[:4] for row in rows], np.int64).reshape(-1, 4).T
-            scores = np.array([row[5] for row in rows], np.float64)
-            layers.append(Marks(document, reading, start, end, reading, None if np.isnan(scores).all() else scores))
-        tokens = None
-        if all(each is not None for each in self._tokens):
-            offsets = np.cumsum([0, *(len(each or ()) for each in self._tokens)]).astype(np.int64)
-            every = [token for each in self._tokens for token in each or ()]
-            tokens = Tokens(offsets, *np.array(every, np.int64).reshape(-1, 2).T)
-        return _assemble(
-            documents,
-            self._texts,
-            workers,
-            layers[0]._replace(worker=worker_codes[layers[0].worker]),
-            layers[1] if self._gold_documents else None,
-            [row[4] for row in (*self._spans, *self._gold)],
-            readings=readings,
-            tokens=tokens,
-            gold_documents=np.unique(np.array(self._gold_documents, np.int64)),
-            origin=origin,
-        )
+        for worker, spans, _ in each.readings:
+            if worker is None and known.setdefault(document, spans).keys() != spans.keys():
+                raise InputError(
+                    f"{each.place}: two annotations are marked as ground truth, and differ.", "Keep one of them."
+                )
+            if worker is not None and given.setdefault((document, worker), spans) is not spans:
+                raise InputError(
+                    f"{each.place}: {shorten(each.name)} has several annotations by the same worker, "
+                    f"{shorten(worker)}.",
+                    "Keep one of them.",
+                )
+    if not documents:
+        raise InputError("There are no documents.", "Give at least one text.")
+    codes, workers = encode_sorted(to_column([worker for _, worker in given], "Ids of workers"))
+    readings = np.array([(d, code) for (d, _), code in zip(given, codes.tolist(), strict=True)], np.int64).reshape(
+        -1, 2
+    )
+    marked = list(zip(readings.tolist(), given.values(), strict=True))
+    sure = [((document, 0), spans) for document, spans in known.items()]
+    layers, types = [], []
+    for layer in (marked, sure):
+        rows = [
+            (*owner, start, end, 0, np.nan if score is None else score)
+            for owner, spans in layer
+            for (start, end, _), score in spans.items()
+        ]
+        types += [label for _, spans in layer for _, _, label in spans]
+        columns = np.array(rows, np.float64).reshape(-1, 6).T
+        scores = None if np.isnan(columns[5]).all() else columns[5]
+        document, worker, start, end, code = columns[:5].astype(np.int64)
+        layers.append(Marks(document, worker, start, end, code, scores))
+    tokens = None
+    if all(each.tokens is not None for each in documents.values()):
+        own = [each.tokens or [] for each in documents.values()]
+        offsets = np.cumsum([0, *map(len, own)]).astype(np.int64)
+        tokens = Tokens(offsets, *np.array([token for each in own for token in each], np.int64).reshape(-1, 2).T)
+    return _assemble(
+        read_distinct([each.name for each in documents.values()], "Ids of documents"),
+        [each.text for each in documents.values()],
+        workers,
+        layers[0],
+        layers[1] if known else None,
+        types,
+        readings=np.unique(readings, axis=0),
+        tokens=tokens,
+        gold_documents=np.array(sorted(known), np.int64),
+        origin=origin,
+    )
+
+
+def list_texts(spans: Spans) -> list[MarkedText]:
+    """All documents, with the annotations of each in order of workers; what is known comes last."""
+    labels, workers = (list(map(str, names.tolist())) for names in (spans.labels, spans.workers))
+    confidence = spans.marks.confidence
+    scored = np.zeros(len(spans.marks.start), bool) if confidence is None else ~np.isnan(confidence)
+    all_scored = confidence is not None and scored.all()
+    judged = set(range(len(workers)) if all_scored else spans.marks.worker[scored].tolist())
+    found: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in spans.readings.tolist()}
+    known: dict[tuple[int, int], Scored] = {(d, 0): {} for d in spans.gold_documents.tolist()}
+    for marks, holders in ((spans.marks, found), (spans.gold, known)):
+        if marks is not None:
+            scores = np.full(len(marks.start), np.nan) if marks.confidence is None else marks.confidence
+            columns = [column.tolist() for column in (*marks[:5], scores)]
+            for document, worker, start, end, label, score in zip(*columns, strict=True):
+                holders[document, worker][start, end, labels[label]] = None if score != score else score
+    readings: list[list[Reading]] = [[] for _ in spans.texts]
+    for (document, worker), own in found.items():
+        readings[document].append(Reading(workers[worker], own, worker in judged and None not in own.values()))
+    for (document, _), own in known.items():
+        readings[document].append(Reading(None, own))
+    tokens: list[Any] = [None] * len(spans.texts)
+    if spans.tokens is not None:
+        offsets, start, end = (column.tolist() for column in spans.tokens)
+        tokens = [list(zip(start[i:j], end[i:j], strict=True)) for i, j in itertools.pairwise(offsets)]
+    names = [name if isinstance(name, (str, int, float)) else str(name) for name in spans.documents.tolist()]
+    return [MarkedText(*each) for each in zip(names, spans.texts, readings, tokens, strict=True)]
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
@@ -646,16 +684,16 @@ def find_truth(gold: Spans) -> tuple[Marks, Indices]:
     )
 
 
-def check_texts(found: Spans, gold: Spans, place: Indices) -> None:
-    """Raise an error if no document is in both, or if a document has different texts."""
+def check_texts(found: Spans, other: Spans, place: Indices) -> None:
+    """Raise an error if no document is on both sides, or one has two texts; `place` is where each is on the other."""
     both = np.flatnonzero(place >= 0)
     if not len(both):
         raise InputError(
-            f"No document is in both: the spans are of {listing(found.documents.tolist(), 3)}, those known of "
-            f"{listing(gold.documents.tolist(), 3)}.",
+            f"No document is in both: here are {listing(found.documents.tolist(), 3)}, and there are "
+            f"{listing(other.documents.tolist(), 3)}.",
             "Check that both use the same ids.",
         )
-    odd = [row for row in both.tolist() if found.texts[row] != gold.texts[place[row]]]
+    odd = [row for row in both.tolist() if found.texts[row] != other.texts[place[row]]]
     if odd:
         raise InputError(
             f"In {plural(len(odd), 'document')}, such as {shorten(found.documents[odd[0]])}, the text is not the one "

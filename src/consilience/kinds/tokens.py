@@ -79,11 +79,9 @@ def tokenise(spans: Spans) -> Tokenised:
 
     Examples
     --------
-    >>> from consilience.kinds.spans import SpanCollector
-    >>> collector = SpanCollector()
-    >>> first = collector.add_document("a", "pre-2020 Ann's")
-    >>> collector.add_reading(first, "w", [(4, 6, "X"), (8, 14, "PER")])
-    >>> found = tokenise(collector.finish())
+    >>> import consilience as cs
+    >>> table = {"document": ["a", "a"], "worker": ["w", "w"], "start": [4, 8], "end": [6, 14], "label": ["X", "PER"]}
+    >>> found = tokenise(cs.Spans.from_frame(table, {"a": "pre-2020 Ann's"}))
     >>> list(zip(found.tokens.start.tolist(), found.tokens.end.tolist()))
     [(0, 3), (3, 4), (4, 6), (6, 8), (9, 12), (12, 13), (13, 14)]
     >>> found.marks.first.tolist(), found.marks.stop.tolist(), found.marks.start.tolist()

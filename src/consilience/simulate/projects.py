@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..answers.columns import objects
 from ..errors import parameter_error
 from ..kernels import Floats, Truths
-from ..kinds.spans import SpanCollector, Spans
+from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
 from ..kinds.tags import Tags
 from ..options import SHARE, number, whole
 from ..rankings.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
@@ -155,9 +155,8 @@ def spans(
     marks = np.concatenate([np.stack([document, worker, first, stop, kind]), invented], axis=1)
 
     names = ["LOC", "ORG", "PER"] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)]
-    marked, true = SpanCollector(), SpanCollector()
-    by_reading: dict[tuple[int, int], list[tuple[int, int, str]]] = {(d, w): [] for d, w in readings.tolist()}
-    by_document: list[list[tuple[int, int, str]]] = [[] for _ in range(n_documents)]
+    by_reading: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in readings.tolist()}
+    by_document: list[Scored] = [{} for _ in range(n_documents)]
     ends = np.cumsum([len(word) + 1 for word in words]).tolist()
     starts = [0, *ends]
 
@@ -166,18 +165,17 @@ def spans(
         return starts[base + first] - starts[base], ends[base + stop - 1] - 1 - starts[base], names[kind]
 
     for d, w, *mark in marks.T.tolist():
-        by_reading[d, w].append(to_span(d, *mark))
+        by_reading[d, w][to_span(d, *mark)] = None
     for d, *mark in entities:
-        by_document[d].append(to_span(d, *mark))
-    for d, (base, size) in enumerate(zip(first_words.tolist(), sizes.tolist(), strict=True)):
-        text = " ".join(words[base : base + size]) + "."
-        for collector in (marked, true):
-            collector.add_document(d, text)
-        true.add_gold(d, by_document[d])
-    for (d, w), found in by_reading.items():
-        marked.add_reading(d, f"w{w}", found)
+        by_document[d][to_span(d, *mark)] = None
+    marked = [
+        MarkedText(d, " ".join(words[base : base + size]) + ".", [])
+        for d, (base, size) in enumerate(zip(first_words.tolist(), sizes.tolist(), strict=True))
+    ]
+    true = [text._replace(readings=[Reading(None, found)]) for text, found in zip(marked, by_document, strict=True)]
+    marked += [marked[d]._replace(readings=[Reading(f"w{w}", found)]) for (d, w), found in by_reading.items()]
     order = np.argsort([f"w{w}" for w in range(n_workers)])  # as workers are sorted
-    return SpanSimulation(marked.finish(), true.finish(), carelessness[order])
+    return SpanSimulation(collect_texts(marked), collect_texts(true), carelessness[order])
 
 
 class TagSimulation(NamedTuple):
