@@ -224,7 +224,7 @@ def test_levels_that_are_numbers_find_their_place_later() -> None:
 
 def test_words_do_not() -> None:
     model = cs.DawidSkene().fit(cs.Answers.from_frame(WORDS, classes=LEVELS, ordered=True))
-    with pytest.warns(DataWarning, match="'highest' is no class"):
+    with pytest.warns(DataWarning, match="New labels are no classes: 'highest'"):
         model.update({"item": [9], "worker": ["ann"], "label": ["highest"]})
     assert scale_of(model.responses_) == (LEVELS, RANKS)
 
@@ -295,7 +295,7 @@ def test_a_number_beside_a_scale_of_numbers_is_found() -> None:
 def test_an_update_tells_of_new_levels() -> None:
     fused = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(NUMBERS, ordered=True))
     more = {"item": [9], "worker": ["ann"], "label": [11]}
-    with pytest.warns(DataWarning, match="The new label 11 extends the scale: its levels are now 1, 2, 3, 10, 11"):
+    with pytest.warns(DataWarning, match="New labels extend the scale: 11. Its levels are now 1, 2, 3, 10, 11"):
         fused.update(more)
 
 
