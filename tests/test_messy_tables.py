@@ -255,8 +255,8 @@ def test_rescale():
     np.testing.assert_allclose(r.soft.sum(axis=1), 1.0, rtol=1e-6)
     with pytest.raises(InputError, match=r"sums to 0.9.*divide each vote by its sum"):
         cs.Answers.from_probabilities([[[0.5, 0.4]]], rescale=True)
-    with pytest.raises(InputError, match="no probabilities"):
-        cs.Answers.from_probabilities([[[0.9, 0.9]]], rescale=True)
+    with pytest.raises(InputError, match=r"holds 1 vote .* at P\[0, 1\], is 0.9, 0.9"):
+        cs.Answers.from_probabilities([[[0.33, 0.66], [0.9, 0.9]]], rescale=True)
     with pytest.raises(ParameterError, match="rescale"):
         cs.Answers.from_probabilities(votes, rescale=2)
 

@@ -132,9 +132,14 @@ def lacks_any(votes: Floats) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
+def _slack_of(votes: Floats) -> float:
+    """By how much sums of rounded probabilities may differ from 1."""
+    return min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK
+
+
 def find_whole(votes: Floats, total: Floats) -> float | None:
     """What all votes (n, L) sum to but for rounding: 1, or 100 of percentages; None if it is anything else."""
-    slack = min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK
+    slack = _slack_of(votes)
     if not (votes >= 0).all():
         return None
     return next((whole for whole in (1.0, PERCENT) if (np.abs(total - whole) <= whole * slack).all()), None)
@@ -164,8 +169,8 @@ def scale_votes(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
-    whole = find_whole(votes, total) if rescale else None
-    wrong = np.flatnonzero((~(np.abs(total - 1) <= VOTE_SLACK) | (votes < 0).any(axis=1)) & (whole is None))
+    whole, slack = (find_whole(votes, total), _slack_of(votes)) if rescale else (None, VOTE_SLACK)
+    wrong = np.flatnonzero((~(np.abs(total - 1) <= slack) | (votes < 0).any(axis=1)) & (whole is None))
     if not len(wrong):
         return np.asarray(votes / total[:, None])
     whole = find_whole(votes, total)
