@@ -134,7 +134,7 @@ def lacks_any(votes: Floats) -> bool:
 
 def _slack_of(votes: Floats) -> float:
     """By how much sums of rounded probabilities may differ from 1."""
-    return min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK
+    return float(min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK)
 
 
 def find_whole(votes: Floats, total: Floats) -> float | None:
