@@ -326,16 +326,6 @@ def test_calibrations_that_there_are_not(value):
         cs.DawidSkene(calibration=value).fit(r)
 
 
-def test_a_saved_model_knows_how_it_was_calibrated(tmp_path):
-    r, _ = crowd_of()
-    model = cs.DawidSkene().fit(r)
-    again = cs.load(model.save(tmp_path / "model"))
-    assert again.result_.calibrated.found == model.result_.calibrated.found
-    assert again.smoothing_ == model.smoothing_
-    np.testing.assert_array_equal(again.uncalibrated_posterior_, model.uncalibrated_posterior_)
-    np.testing.assert_array_equal(again.predict_proba(r), model.predict_proba(r))
-
-
 @pytest.mark.parametrize(
     "answers", [{"item": [1], "worker": ["a"], "label": ["x"]}, {"item": [1, 1], "worker": [1, 2], "label": ["x", "y"]}]
 )

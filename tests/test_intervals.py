@@ -590,13 +590,6 @@ def test_powers_by_their_scores():
 # --------------------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("model", [cs.DawidSkene(), cs.MajorityVote(), cs.MomentMatching()], ids=repr)
-def test_intervals_are_saved(model, tmp_path):
-    model.fit(small_crowd().responses)
-    loaded = cs.load(model.save(tmp_path / "a.model"))
-    assert np.array_equal(all_ends(loaded), all_ends(model))
-
-
 def test_hard_items_are_answered_as_if_another_class_were_true():
     crowd = cs.simulate.independent(4000, 5, 3, accuracy=1.0, hard=0.25, seed=1)
     easy = cs.simulate.independent(4000, 5, 3, accuracy=1.0, seed=1)

@@ -90,14 +90,6 @@ def test_neither_the_order_of_rows_nor_the_type_of_ids_matters():
     assert as_text["random"].to_list() == expected["random"].tolist()
 
 
-@pytest.mark.parametrize("answers", [True, False])
-def test_a_loaded_model_lists_the_same(answers, tmp_path):
-    gold = {"item": PLAIN.items[[1, 2]], "label": PLAIN.classes[[0, 1]], "random": [True, False]}
-    for model in (cs.DawidSkene(seed=3).fit(PLAIN, gold=gold), cs.MomentMatching(max_iter=3, tol=0).fit(PLAIN)):
-        loaded = cs.load(model.save(tmp_path / "m", answers=answers))
-        assert loaded.next_items(40).equals(model.next_items(40))
-
-
 def test_labels_of_a_list_can_be_given_back():
     listed = FITTED.next_items(20).to_pydict()
     truth = dict(zip(PLAIN.items.tolist(), CROWD.truth.tolist(), strict=True))

@@ -353,14 +353,6 @@ def test_wrong_arguments():
         cs.DawidSkene().next_questions()
 
 
-def test_a_loaded_model_asks_the_same(tmp_path):
-    loaded = cs.load(FITTED.save(tmp_path / "m"))
-    assert loaded.next_questions(40).equals(FITTED.next_questions(40))
-    without = cs.load(FITTED.save(tmp_path / "m", answers=False))
-    with pytest.raises(cs.errors.NotFittedError, match="holds no answers"):
-        without.next_questions()
-
-
 # ----------------------------------------------------------------------------------------------------------- neighbours
 
 

@@ -166,13 +166,6 @@ def test_no_scale_no_bias():
     assert model.result_.raters is None
 
 
-def test_figures_are_kept_in_a_file(tmp_path):
-    _, table = draw_ratings(1, n_items=60)
-    model = fit(table)
-    loaded = cs.load(model.save(tmp_path / "fit.model"))
-    assert loaded.worker_report().equals(model.worker_report())
-
-
 def test_answers_on_disk_give_the_same(tmp_path):
     _, table = draw_ratings(2, n_items=150)
     pq.write_table(pa.table(table), tmp_path / "answers.parquet")
