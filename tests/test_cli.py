@@ -402,7 +402,7 @@ BAD_FILES = {
     "a duplicate": (
         f"{HEADER}\n1,a,x\n2,a,x\n1,a,y\n",
         [],
-        ["bad.csv", "'a'", "see bad.csv, line 2 and line 4. 1 such pair in all", "--duplicates first"],
+        ["bad.csv", "'a'", "see bad.csv, line 2 and line 4. 1 such pair in all", "--duplicates last"],
     ),
     "a negative weight": (
         f"{HEADER},w\n1,a,x,1\n2,a,x,-0.5\n",

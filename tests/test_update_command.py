@@ -116,9 +116,9 @@ def test_update_does_not_call_a_verdict_the_same_that_was_not_tested(tmp_path):
     assert run("fuse", tmp_path / "few.csv", "--save", tmp_path / "crowd.model", "-q").exit_code == 0
     done = run("update", tmp_path / "crowd.model", tmp_path / "one.csv")
     assert "Verdict      Not tested on hidden answers: there are too few." in done.stdout
-    assert "Before       The verdict was not tested before either." in done.stdout
+    assert "as before" not in done.stdout
     done = run("update", tmp_path / "crowd.model", tmp_path / "more.csv")
-    assert "Before       The verdict was not tested before: there were too few answers." in done.stdout
+    assert "Before       The verdict was not tested before" in done.stdout
     assert cs.load(tmp_path / "crowd.model").comparison_.verdict == "no different"
     assert "as before" not in done.stdout
 
