@@ -224,7 +224,7 @@ def test_warnings_are_one_line_each_in_terms_of_options(answers):
         assert result.exit_code == 0
         (line,) = result.stderr.splitlines()
         assert line.startswith("Warning: DawidSkene stopped after 1 iterations")
-        assert line.endswith("per answer. Allow more with --max-iter 2.")
+        assert line.endswith("Allow more with --max-iter 2.")
 
 
 def test_the_vote_may_be_as_good(folder):

@@ -513,7 +513,7 @@ def test_stopping_rules():
     assert tight.trace_[-1] <= loose.trace_[-1]
     with pytest.warns(
         ConvergenceWarning,
-        match=r"stopped after 2 sweeps before it settled\. Allow more with max_iter=4",
+        match=r"stopped after 2 iterations before it settled\. Allow more with max_iter=4",
     ):
         stopped = cs.MomentMatching(max_iter=2).fit(r)
     assert not stopped.converged_

@@ -17,7 +17,7 @@ from ..answers.classes import CHANCE, doubt_silence, find_set_labels, find_sign,
 from ..answers.columns import objects, to_values
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
-from ..inference.estimator import LabelEstimator
+from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.sources import Source
 from ..results.comparison import CHECK_IDS, KEPT, describe_limit
 from ..results.findings import Finding, Words
@@ -168,8 +168,7 @@ def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_unsettled(found: Result, model: LabelEstimator) -> Iterator[Finding]:
     """The fit stopped before it settled."""
-    course, n_responses = found.course, found.answers.n_responses
-    warning = None if course.converged else model._explain_stop(course.trace, n_responses)
+    warning = explain_stop(model, found.course.converged)
     if warning is not None:
         yield Finding.told(warning)
 

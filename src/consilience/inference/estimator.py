@@ -157,10 +157,6 @@ class LabelEstimator(Estimator, ABC):
     ) -> Any:
         """The `Result` of a fit, as far as it is learned from answers."""
 
-    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
-        """The warning that a fit stopped before it settled; None if it need not settle."""
-        return None
-
 
 class Plan(NamedTuple):
     """What is to be fitted, and from where."""
@@ -274,14 +270,15 @@ class LatentEstimator(LabelEstimator):
                 keyword="workers",
             )
 
-    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
-        if len(trace) < 2 or self.tol <= 0 or self.max_iter <= 0:
-            return None
-        gain = (trace[-1] - trace[-2]) / max(n_responses, 1)
-        return ConvergenceWarning(
-            f"{type(self).__name__} stopped after {self.max_iter} iterations while its objective still gained "
-            f"{gain:.1e} per answer.",
-            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
-            Sentence("Or accept the fit with a higher {tol}."),
-            keyword="max_iter",
-        )
+
+def explain_stop(model: Estimator, converged: bool) -> ConvergenceWarning | None:
+    """The warning that a fit stopped before it settled; None if it need not settle."""
+    asked = model.get_params()
+    if converged or asked.get("tol", 0) <= 0 or asked["max_iter"] <= 0:
+        return None
+    return ConvergenceWarning(
+        f"{type(model).__name__} stopped after {asked['max_iter']} iterations before it settled.",
+        Sentence("Allow more with {max_iter}.", max_iter=2 * asked["max_iter"]),
+        Sentence("Or accept the fit with a higher {tol}."),
+        keyword="max_iter",
+    )

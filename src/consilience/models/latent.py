@@ -17,15 +17,14 @@ from ..engines.base import Engine
 from ..errors import NotFittedError, parameter_error, plural, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
-from ..inference.em import Fit, Problem, decode_labels, run_em
-from ..inference.estimator import LatentEstimator, Plan
+from ..inference.em import Fit, decode_labels, run_em
+from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, infer_as_used
 from ..inference.levels import choose_labels
 from ..inference.powers import raise_in_place
 from ..inference.preconditions import fixed_prior, given_pair
 from ..inference.sources import Source
-from ..inference.structures import StructureParameters
 from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
@@ -120,7 +119,7 @@ class LatentModel(Model, LatentEstimator):
         for name, start in plan.starts.items():
             fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
         best = self._choose(problem, fits)
-        stopped = None if best.converged else self._explain_stop(best.trace, r.n_responses)
+        stopped = explain_stop(self, best.converged)
         if stopped is not None:
             warn(stopped)
         found, statistics = best.parameters, best.statistics
@@ -189,18 +188,13 @@ class LatentModel(Model, LatentEstimator):
             past=None if problem.graph is not None else Past(statistics.summary, sums),
             seed=self.seed,
             calibrated=calibrated,
-            coupling=self._find_coupling(problem, found.structure),
+            coupling=getattr(found.structure, "coupling", None),  # where items hang together
             coupling_scores=plan.coupling_scores,
             checked=checked,
             span_confidence=spans,
             guidance=None if guided is None else describe_guidance(guided, posterior, codes),
             **by_others,
         )
-
-    def _find_coupling(self, problem: Problem, found: StructureParameters) -> float | None:  # noqa: ARG002
-        """How strongly neighbours are coupled; None where items are independent of each other."""
-        coupling: float | None = getattr(found, "coupling", None)
-        return coupling
 
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""

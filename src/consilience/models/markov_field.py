@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
@@ -33,6 +33,7 @@ from ..inference.structures.field import (
 from ..inference.workers.priors import LEARNING
 from ..results.comparison import GraphCheck, describe_usual
 from ..results.fitting import align, make_source
+from ..results.result import Result
 from .base import Found, NoBatches
 from .latent import LatentModel, describe_age
 from .opening import open_gold_tables
@@ -210,10 +211,13 @@ class MarkovField(LatentModel):
         # Neighbours would tell an item's label to the classifier that judges it.
         return fit_apart(self._pose(source, graph, engine), self._run)
 
-    def _find_coupling(self, problem: Problem, found: StructureParameters) -> float:
-        """The coupling of an edge of weight 1; by the paper's rule, that of the mean edge."""
-        coupling, weights = cast(FieldParameters, found).coupling, cast(Graph, problem.graph).weights
-        return coupling * (float(weights.mean()) if self.coupling == "paper" and len(weights) else 1.0)
+    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:
+        found = super()._learn(source, graph, engine, **further)
+        weights = cast(Graph, graph).weights
+        if self.coupling != "paper" or found.coupling is None or not len(weights):
+            return found
+        # By the paper's rule couplings are weights of the graph, and that of the mean edge is told.
+        return replace(found, coupling=found.coupling * float(weights.mean()))
 
     def check_graph(
         self,

@@ -11,8 +11,9 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines.base import Engine
-from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
+from ..errors import DataWarning, ParameterError, Python, Sentence, warn
 from ..inference.em import Parameters, Progress, expect_from_votes, maximise
+from ..inference.estimator import explain_stop
 from ..inference.learned import Learned, infer_as_used
 from ..inference.levels import choose_labels
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
@@ -24,7 +25,6 @@ from ..inference.preconditions import (
 from ..inference.sources import Source
 from ..inference.votes import pose_votes
 from ..inference.workers import voters
-from ..kernels import Floats
 from ..results.fitting import judge_workers_apart, make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Labels, Result, count_known, find_known
@@ -112,16 +112,6 @@ class MomentMatching(Model):
         check_matrices(type(self).__name__, voters(r), r)
         check_moments(type(self).__name__, answers_to_match(r))
 
-    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
-        if self.tol <= 0:
-            return None
-        return ConvergenceWarning(
-            f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
-            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
-            Sentence("Or accept the fit with a higher {tol}."),
-            keyword="max_iter",
-        )
-
     def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
         """Match moments, and judge the items by what they say of the workers."""
         source = replace(source, responses=replace(source.responses, soft=None))  # moments are those of labels
@@ -139,7 +129,7 @@ class MomentMatching(Model):
             tol=self.tol,
             callback=self.callback,
         )
-        stopped = None if found.converged else self._explain_stop(found.trace, r.n_responses)
+        stopped = explain_stop(self, found.converged)
         if stopped is not None:
             warn(stopped)
         for obstacle in find_obstacles(answers, found.confusion):
