@@ -17,9 +17,9 @@ labels of a sequence are a Markov chain again, whose steps are told in `consilie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from ..answers.blocks import Block
 from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
 from ..kernels import Floats
-from .em import Fit, Parameters, Problem, Weighing, expect_from_votes, maximise
+from .em import Fit, Parameters, Problem, Run, Weighing, expect_from_votes, maximise
 from .hidden_fits import HeldOutScore, score_hidden
 from .learned import CouplingScore
 from .moments import lay_out
@@ -37,9 +37,6 @@ from .sources import Source
 from .structures import Statistics
 from .structures.chain import Chain, ChainParameters
 from .workers.rows import LeftOut
-
-# A loop from a start.
-Run: TypeAlias = Callable[[Problem, Parameters], Fit]
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.

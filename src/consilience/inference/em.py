@@ -24,7 +24,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,6 +186,10 @@ class Problem:
         meant = self.unvoted > 0
         meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
         return np.flatnonzero(~meant)
+
+
+# The loop from a start, with the iterations that a model asks for.
+Run: TypeAlias = Callable[[Problem, Parameters], Fit]
 
 
 def place(

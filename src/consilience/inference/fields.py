@@ -19,9 +19,8 @@ items a little better, and harm the labels of items that have answers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 
@@ -29,16 +28,13 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..kernels import Floats
-from .em import Fit, Parameters, Problem, expect_from_votes, maximise
+from .em import Fit, Parameters, Problem, Run, expect_from_votes, maximise
 from .learned import CouplingScore
 from .powers import score_powers
 from .sources import Source
 from .structures import Statistics, Summary
 from .structures.field import Field, FieldParameters, most_weight
 from .structures.independent import Independent, IndependentParameters
-
-# A loop from a start.
-Run: TypeAlias = Callable[[Problem, Parameters], Fit]
 
 log = logging.getLogger("consilience")
 MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
