@@ -135,24 +135,23 @@ def write_labels(
             "Name the format with format=, or write the table of labels itself.",
         )
     table = open_frame(labels, "the table of labels")
-    items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
-    names = table.lists("labels") if "labels" in table.names else None
-    if names is None:
-        names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
 
-    def read(column: str) -> list[float | None]:
+    def read(column: str) -> list[Any]:
         values = to_values(table.read(column)).tolist() if column in table.names else [None] * table.n_rows
         return [None if is_missing(value) else value for value in values]
 
+    items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
+    if "labels" in table.names:
+        names = table.lists("labels")
+    else:
+        names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
     scores = read("confidence")
-    tags = {tag for each in names if isinstance(each, list) for tag in each}
-    chances = {tag: read(f"p({tag})") for tag in tags}
+    chances = {tag: read(f"p({tag})") for tag in {tag for each in names if isinstance(each, list) for tag in each}}
     verdicts = {}
     for row, (item, label) in enumerate(zip(items, names, strict=True)):
-        own = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
         if label is not None:
-            sure = [chance for chance in own if chance is not None]
-            verdicts[str(item)] = Verdict(label, scores[row], sure if len(sure) == len(own) else None)
+            own = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
+            verdicts[str(item)] = Verdict(label, scores[row], None if None in own else own)
     write(verdicts, question, source, target)
 
 
@@ -186,15 +185,10 @@ def write_results(found: Fused, labels: object, path: str, format: Format) -> No
     results = kind.collect(found, labels)
     if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
         write_labels(results, path, kind.origin[0], format.name, kind.question)
-    else:
-        _write_marked(results, path, format.name)
-
-
-def _write_marked(brought: object, path: str, format: str) -> None:
-    if isinstance(brought, Spans):
-        write_spans(brought, path, format)
-    elif isinstance(brought, (Masks, FusedMasks)):
-        write_masks(brought, path)
+    elif isinstance(results, Spans):
+        write_spans(results, path, format.name)
+    elif isinstance(results, FusedMasks):
+        write_masks(results, path)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
@@ -274,21 +268,22 @@ def choose_form(content: FileContent, path: str, to: str | None) -> str:
             f"Choose one of {listing([*known, *kind.layouts], 20)}{instead}.",
         )
     elif (known[to].outputs == (FOLDER,)) != is_folder(path) and not ends_as(path, known[to].outputs):
-        title = known[to].title
         raise InputError(
             f"{path!r} is {'a folder' if is_folder(path) else 'the name of a file'}.",
-            f"{title[0].upper()}{title[1:]} are written to {_describe(known[to].outputs)}.",
+            f"To write {known[to].title}, name {_describe(known[to].outputs)}.",
         )
     return to
 
 
 def write_content(content: FileContent, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    layouts = need_kind(content.opened).layouts
+    opened, layouts = content.opened, need_kind(content.opened).layouts
     if form in layouts:
-        write_table(layouts[form](content.opened), path)
-    else:
-        _write_marked(content.opened, path, form)
+        write_table(layouts[form](opened), path)
+    elif isinstance(opened, Spans):
+        write_spans(opened, path, form)
+    elif isinstance(opened, Masks):
+        write_masks(opened, path)
 
 
 def list_losses(content: FileContent, form: str) -> list[str]:

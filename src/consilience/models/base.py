@@ -453,10 +453,7 @@ class Model(LabelEstimator):
         """
         from ..results.label_files import check_confidence, count_kept
 
-        least = check_confidence(confidence, "confidence", "undecided")
-        found = self.result_
-        kept = count_kept(found.labels, least, found.n_calibrating)
-        return kept._replace(ordered=found.names.positions is not None)
+        return count_kept(self.result_, check_confidence(confidence, "confidence", "undecided"))
 
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.

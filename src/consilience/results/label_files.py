@@ -40,7 +40,10 @@ ROUNDING = 1e-12
 
 
 def write_label_files(found: Result, path: str, undecided: float | None = None) -> None:
-    """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
+    """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open.
+
+    Files are written beside the folder first. So the labels of an earlier fit stay if there is no room for new ones.
+    """
     if is_one_file(path):
         write_tables(list_tables(found, undecided), path)
         return
@@ -49,21 +52,17 @@ def write_label_files(found: Result, path: str, undecided: float | None = None) 
     folder = Path(os.path.realpath(path))  # of a link, the folder that it leads to
     check_label_folder(folder)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
-            new, old = Path(work, "new"), Path(work, "old")
-            new.mkdir()
             for number, table in enumerate(list_tables(found, undecided)):
                 marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
-                parquet.write_table(marked, new / PART.format(number), compression="zstd")
-            if folder.exists():
-                folder.rename(old)
-            try:
-                new.rename(folder)
-            except OSError:
-                if old.exists():
-                    old.rename(folder)
-                raise
+                parquet.write_table(marked, Path(work, PART.format(number)), compression="zstd")
+            new = sorted(os.listdir(work))
+            for name in new:
+                os.replace(Path(work, name), folder / name)
+        for file in folder.iterdir():
+            if file.name not in new:
+                file.unlink()
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
@@ -108,21 +107,17 @@ def check_label_folder(path: Path) -> None:
     from pyarrow import parquet
 
     folder = Path(os.path.realpath(path))
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{str(path)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
-    if Path.cwd().is_relative_to(folder):
-        raise InputError(f"{str(path)!r} is the folder in which you are, or holds it.", "Name a new folder.")
     if not folder.is_dir():
+        if folder.exists():
+            raise InputError(f"{str(path)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
         check_writable(folder.with_name(f"{folder.name}.parquet"))
         return
     for file in sorted(folder.iterdir()):
         try:
-            is_ours = (
-                file.match("part-*.parquet") and MARK.items() <= (parquet.read_schema(file).metadata or {}).items()
-            )
+            found = parquet.read_schema(file).metadata if file.match("part-*.parquet") else None
         except (OSError, pa.ArrowException):
-            is_ours = False
-        if not is_ours:
+            found = None
+        if not MARK.items() <= (found or {}).items():
             raise InputError(
                 f"The folder {str(path)!r} holds other files than labels, such as {file.name!r}.", "Name a new folder."
             )
@@ -170,22 +165,18 @@ class Undecided(NamedTuple):
         return self.expected_errors / self.n_kept if self.n_kept else float("nan")
 
     def describe(self) -> str:
-        """Say it in words."""
-        least = f"with a confidence of at least {self.confidence:g}"
+        """How many labels are kept, how many of these are expected to be wrong, and how far to believe it."""
         if not self.n_kept:
             return f"No label has a confidence of at least {self.confidence:g}. All {self.n_items:,} are left open."
         verb = "is" if self.n_kept == 1 else "are"
-        kept = f"{self.n_kept:,} of {plural(self.n_items, 'label')} ({self.share_kept:.1%}) {verb} kept, {least}."
+        kept = f"{self.n_kept:,} of {plural(self.n_items, 'label')} ({self.share_kept:.1%}) {verb} kept"
         number = f"{self.expected_errors:,.0f}" if self.expected_errors >= 10 else f"{self.expected_errors:.1f}"
         given = "By their probabilities" if self.n_gold != 0 else "If workers err independently"
         wrong = f"{given}, {self.expected_error_rate:.1%} of these are wrong (about {number})."
-        return f"{kept} {wrong} {self._doubt()}".rstrip()
-
-    def _doubt(self) -> str:
-        """Say how far to believe the expectation."""
+        doubt = "" if self.n_gold or self.ordered else SHARED_ERRORS
         if self.n_gold is None:
-            return "These probabilities are not calibrated, so this can be far off."
-        return "" if self.n_gold or self.ordered else SHARED_ERRORS
+            doubt = "These probabilities are not calibrated, so this can be far off."
+        return f"{kept}, with a confidence of at least {self.confidence:g}. {wrong} {doubt}".rstrip()
 
 
 def check_confidence(value: object, name: str, owner: str) -> float:
@@ -204,11 +195,12 @@ def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
     return ~np.asarray(confidence >= least - ROUNDING)  # also what is not known
 
 
-def count_kept(labels: Labels, least: float, n_gold: int | None) -> Undecided:
-    """Return how many labels are kept, and how many of these are expected to be wrong."""
-    confidence = labels.shown_confidence
+def count_kept(found: Result, least: float) -> Undecided:
+    """How many labels are kept, and how many of these are expected to be wrong."""
+    confidence = found.labels.shown_confidence
     kept = confidence[~find_open(confidence, least)]
-    return Undecided(least, labels.n_items, len(kept), float(np.sum(1.0 - kept)), n_gold)
+    ordered = found.names.positions is not None
+    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, ordered)
 
 
 def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:
