@@ -305,7 +305,7 @@ def test_ones_beside_255(tmp_path):
     drawn = draw(0)
     for reader, scale in zip(READERS, (1, 255, 255), strict=True):
         save(tmp_path / reader / "a.png", drawn[READERS.index(reader)] * np.uint8(scale))
-    with pytest.warns(DataWarning, match=r"1 in the masks of 'ann', and 255 in those of 'bob', 'cy'"):
+    with pytest.warns(DataWarning, match="both 1 and 255"):
         cs.read_masks(tmp_path, folders="readers")
     masks = cs.read_masks(tmp_path, folders="readers", classes={0: "no", 1: "yes", 255: "yes"})
     assert masks.classes.tolist() == ["no", "yes"]

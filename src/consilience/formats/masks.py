@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -123,25 +124,22 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
     found: dict[tuple[str, str], tuple[str, Pixels]] = {}
     others: list[str] = []
     try:
-        for folder in sorted(name for name in os.listdir(path) if not name.startswith(".")):
-            inside = os.path.join(path, folder)
-            if not os.path.isdir(inside):
-                others.append(folder)
-                continue
-            for name in sorted(name for name in os.listdir(inside) if not name.startswith(".")):
-                (stem, suffix), file = os.path.splitext(name), os.path.join(inside, name)
-                if suffix.lower() not in (PNG, NPY) or not os.path.isfile(file):
-                    others.append(os.path.join(folder, name))
-                    continue
-                if (folder, stem) in found:
-                    twice = f"{found[folder, stem][0]!r} and {file!r} have the same name."
-                    raise InputError(twice, "Keep one of the two files.")
-                arrays = {"": read_picture(file)} if suffix.lower() == PNG else read_arrays(file)
-                if set(arrays) != {""}:
-                    raise InputError(f"{file!r} holds several arrays.", "Save each mask with numpy.save.")
-                found[folder, stem] = file, arrays[""]
+        shown = sorted(each for each in Path(path).glob("*") if not each.name.startswith("."))
+        inner = sorted(each for folder in shown for each in folder.glob("*") if not each.name.startswith("."))
     except OSError as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check its permissions.") from error
+    others += [each.name for each in shown if not each.is_dir()]
+    for file in inner:
+        key, name = (file.parent.name, file.stem), os.fspath(file)
+        if file.suffix.lower() not in (PNG, NPY) or not file.is_file():
+            others.append(os.path.join(file.parent.name, file.name))
+            continue
+        if key in found:
+            raise InputError(f"{found[key][0]!r} and {name!r} have the same name.", "Keep one of the two files.")
+        arrays = {"": read_picture(name)} if file.suffix.lower() == PNG else read_arrays(name)
+        if set(arrays) != {""}:
+            raise InputError(f"{name!r} holds several arrays.", "Save each mask with numpy.save.")
+        found[key] = name, arrays[""]
     if not found:
         seen = f"It holds {listing(others)}." if others else "It is empty."
         raise InputError(
@@ -161,7 +159,10 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
     suffix = os.path.splitext(next(iter(found.values()))[0])[1].lower()
     masks = encode_masks(entries, classes, missing, suffix)
     if masks.pictures.values.tolist() == [0, 1, 255]:
-        _warn_of_scales(masks)
+        warn_of(
+            f"Marked pixels are both 1 and 255 in {path!r}. These are different classes.",
+            Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
+        )
     return masks
 
 
@@ -173,23 +174,21 @@ def _find_meaning(path: str, masks: Mapping[tuple[str, str], Pixels]) -> str:
         values, counts = np.unique(some, return_counts=True)
         return np.asarray(some != values[counts.argmax()])
 
-    means = []
-    for part in (1, 0):  # masks with the same file name, then masks in the same folder
+    def mean_distance(part: int) -> float:  # of masks in the same folder (0), or with the same file name (1)
         groups: dict[str, list[Pixels]] = {}
         for key, pixels in masks.items():
             groups.setdefault(key[part], []).append(pixels)
-        shared = [group for group in groups.values() if len(group) > 1]
-        most, distances = max(1, MOST_PAIRS // max(len(shared), 1)), []
-        pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
-        for one, other in islice(pairs, MOST_PAIRS):
+        pairs = [islice(combinations(group, 2), max(1, MOST_PAIRS // len(groups))) for group in groups.values()]
+        distances = []
+        for one, other in islice(chain.from_iterable(pairs), MOST_PAIRS):
+            a, b = mark(one), mark(other)
             if one.shape != other.shape:
                 distances.append(1.0)
-                continue
-            a, b = mark(one), mark(other)
-            if a.any() and b.any():
+            elif a.any() and b.any():
                 distances.append(float((a ^ b).sum() / (a | b).sum()))
-        means.append(float(np.mean(distances)) if distances else 1.0)
-    by_file, by_folder = means
+        return float(np.mean(distances)) if distances else 1.0
+
+    by_folder, by_file = mean_distance(0), mean_distance(1)
     if by_file < RATIO * by_folder:
         return "readers"
     if by_folder < RATIO * by_file:
@@ -202,21 +201,6 @@ def _find_meaning(path: str, masks: Mapping[tuple[str, str], Pixels]) -> str:
         Sentence("Or with {folders}.", folders="images"),
         keyword="folders",
     )
-
-
-def _warn_of_scales(masks: Masks) -> None:
-    """Warn if some readers mark with 1 and others with 255, where these and 0 are the values."""
-    used: dict[int, set[int]] = {}
-    for by_reader in masks.codes:
-        for reader, codes in by_reader.items():
-            used.setdefault(reader, set()).update(np.unique(codes[codes > 0]).tolist())
-    ones, others = (masks.readers[[m for m, codes in used.items() if codes == {code}]].tolist() for code in (1, 2))
-    if ones and others and len(ones) + len(others) == sum(map(bool, used.values())):
-        warn_of(
-            f"Marked pixels are 1 in the masks of {listing(ones)}, and 255 in those of {listing(others)}. These are "
-            "different classes.",
-            Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
-        )
 
 
 def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:

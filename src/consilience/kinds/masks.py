@@ -14,6 +14,7 @@ they give another. Two readers who both saw nothing have drawn the same mask, an
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -208,12 +209,14 @@ class Masks:
             check_readers(len(stack))
             names = read_names(readers, len(stack), "readers")
             given = {0: dict(zip(names.tolist(), stack, strict=True))}
-        entries = []
-        for image, by_reader in given.items():
-            if not isinstance(by_reader, Mapping):
-                raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {image: by_reader})
-            for reader, array in by_reader.items():
-                entries.append((image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}"))
+        odd = next((image for image, by_reader in given.items() if not isinstance(by_reader, Mapping)), None)
+        if odd is not None:
+            raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {odd: given[odd]})
+        entries = [
+            (image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}")
+            for image, by_reader in given.items()
+            for reader, array in by_reader.items()
+        ]
         return encode_masks(entries, classes, missing)
 
     def to_responses(self) -> Answers:
@@ -346,8 +349,8 @@ def encode_masks(
     """
     if missing is not None and not is_whole(missing):
         raise parameter_error("missing", "Masks", "a whole number or None", missing)
-    arrays: dict[tuple[Any, Any], Values] = {}
     shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
+    given: list[tuple[Any, Any, Values]] = []
     for image, reader, array, name in entries:
         numbers = to_whole_numbers(array, f"The {name}")
         if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
@@ -360,21 +363,21 @@ def encode_masks(
                 f"The {name} has the shape {numbers.shape}, and the {first} has {shape}.",
                 "All masks of an image must have one size: give them that of the image.",
             )
-        arrays[image, reader] = numbers
-    if not arrays:
+        given.append((image, reader, numbers))
+    if not given:
         raise InputError("There are no masks.", "Give at least one.")
-    values = np.unique(np.concatenate([np.unique(array).astype(np.int64) for array in arrays.values()]))
+    values = np.unique(np.concatenate([np.unique(numbers).astype(np.int64) for _, _, numbers in given]))
     values = values[(values != NOTHING) & (values != missing)]
     labels, shown, code_of_value = _name_values(values, classes)
-    dtype = np.result_type(*{array.dtype for array in arrays.values()})
-    names = list(dict.fromkeys(reader for _, reader in arrays))
+    dtype = np.result_type(*{numbers.dtype for _, _, numbers in given})
+    names = list(dict.fromkeys(reader for _, reader, _ in given))
     reader_codes, readers = encode_sorted(to_column(names, "Ids of readers"))
     number = dict(zip(names, reader_codes.tolist(), strict=True))
     by_image: dict[Any, dict[int, ClassCodes]] = {image: {} for image in shapes}
-    for image, reader in list(arrays):
-        array = arrays.pop((image, reader))  # which is not needed any more
-        place = np.minimum(np.searchsorted(values, array), len(values) - 1)
-        codes = np.where(values[place] == array, code_of_value[place], np.int8(UNANSWERED))
+    while given:  # each array goes when it is encoded
+        image, reader, numbers = given.pop(0)
+        place = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+        codes = np.where(values[place] == numbers, code_of_value[place], np.int8(UNANSWERED))
         by_image[image][number[reader]] = codes
     images = encode_in_order_of_appearance(to_column(list(shapes), "Ids of images"))[1]
     sizes = tuple(shape for shape, _ in shapes.values())
@@ -403,11 +406,14 @@ def to_whole_numbers(array: Any, name: str) -> Values:
     return numbers if numbers.dtype.kind in "bi" or numbers.dtype.itemsize < 8 else numbers.astype(np.int64)
 
 
-def _name_values(values: Indices, classes: object) -> tuple[Values, Indices, ClassCodes]:
+def _name_values(values: Indices, classes: Mapping[Any, Any] | None) -> tuple[Values, Indices, ClassCodes]:
     """The classes, the value that stands for each, and the class of each of `values`."""
     if not len(values):
         raise InputError("The masks have no answers: every pixel of them is missing.")
-    if len(values) > MOST_CLASSES:
+    is_dict = isinstance(classes, Mapping) and classes and all(map(is_whole, classes))
+    if classes is not None and not is_dict:
+        raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
+    if max(len(values), len(classes or ())) > MOST_CLASSES:
         raise InputError(
             f"The masks hold {len(values):,} different values: {listing(values.tolist())}. There can be {MOST_CLASSES} "
             "classes.",
@@ -415,10 +421,6 @@ def _name_values(values: Indices, classes: object) -> tuple[Values, Indices, Cla
         )
     if classes is None:
         return values, values, np.arange(len(values), dtype=np.int8)
-    if not isinstance(classes, Mapping) or not classes or not all(map(is_whole, classes)):
-        raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
-    if len(classes) > MOST_CLASSES:
-        raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
     unnamed = [value for value in values.tolist() if value not in classes]
     if unnamed:
         raise InputError(
@@ -458,20 +460,21 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
             keyword="gold",
         )
     place = lookup(masks.images, to_column(known.images))
-    if (place < 0).all():
+    n_absent = int((place < 0).sum())
+    if n_absent == len(place):
         raise InputError(
             f"No image is in both: the masks are of {listing(masks.images.tolist(), 3)}, those known of "
             f"{listing(known.images.tolist(), 3)}.",
             "Check that both use the same names.",
             keyword="gold",
         )
-    if (place < 0).any():
-        absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'image')}"
-        warn_of(f"{absent} whose masks are known do not occur here and were left out.")
-    items, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for i, (image, shape) in enumerate(zip(place.tolist(), known.shapes, strict=True)):
-        if image < 0:
-            continue
+    if n_absent:
+        warn_of(
+            f"{n_absent:,} of {plural(len(place), 'image')} whose masks are known do not occur here, and are left out."
+        )
+    items, labels = [], []
+    for i in np.flatnonzero(place >= 0).tolist():
+        shape, image = known.shapes[i], int(place[i])
         if masks.shapes[image] != shape:
             raise InputError(
                 f"The known mask of {shorten(known.images[i])} has the shape {shape}, and those of the readers "
@@ -479,11 +482,10 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
                 "Give masks of the same size.",
                 keyword="gold",
             )
-        found = known.codes[i][0].ravel().astype(np.int64)
-        pixels = np.flatnonzero(found >= 0)
-        items.append(masks.pictures.offsets[image] + pixels)
-        codes.append(found[pixels])
-    return {"item": np.concatenate(items), "label": known.classes[np.concatenate(codes)]}
+        codes = known.codes[i][0].ravel()
+        items.append(masks.pictures.offsets[image] + np.flatnonzero(codes >= 0))
+        labels.append(known.classes[codes[codes >= 0]])
+    return {"item": np.concatenate(items), "label": np.concatenate(labels)}
 
 
 # --------------------------------------------------------------------------------------------------------- the kind
@@ -491,6 +493,8 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
 
 def find_same_masks(r: Answers) -> list[list[int]]:
     """Groups of readers whose masks are the same, each by the indices of its members."""
+    from scipy.sparse.csgraph import connected_components  # which takes a while to load
+
     answered = np.flatnonzero(np.diff(r.offsets))
     if r.n_workers > MOST_READERS or not len(answered):
         return []
@@ -501,17 +505,14 @@ def find_same_masks(r: Answers) -> list[list[int]]:
     votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
     votes[r.worker[answers], place] = r.label[answers]
 
-    def are_same(one: int, other: int) -> bool:
+    same = np.zeros((r.n_workers, r.n_workers), bool)
+    for one, other in itertools.combinations(range(r.n_workers), 2):
         a, b = votes[one], votes[other]
         both = (a >= 0) & (b >= 0)
-        return not (a != b)[both].any() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
-
-    groups: list[list[int]] = []
-    for reader in range(r.n_workers):
-        same = [group for group in groups if any(are_same(reader, member) for member in group)]
-        groups = [group for group in groups if group not in same]
-        groups.append(sorted([reader, *(member for group in same for member in group)]))
-    return [group for group in groups if len(group) > 1]
+        same[one, other] = (a == b)[both].all() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
+    n_groups, group = connected_components(same, directed=False)
+    groups = [np.flatnonzero(group == number).tolist() for number in range(n_groups)]
+    return [members for members in groups if len(members) > 1]
 
 
 @dataclass(frozen=True, eq=False)
