@@ -105,3 +105,33 @@ def test_whether_numbers_are_a_scale_takes_two_fits(monkeypatch):
         warnings.simplefilter("ignore")
         assert cs.fuse(answers).workers == "ordinal"
     assert calls == {"run_em": 3}
+
+
+def test_the_loop_is_near_the_surface(monkeypatch):
+    """From `fit` to the E-step of a block there are few functions: one can point at EM."""
+    frames = []
+
+    def expect_block(*arguments, found=em.expect_block):
+        frame = sys._getframe(1)
+        names = []
+        while frame is not None:
+            names += [frame.f_code.co_name] if "/consilience/" in frame.f_code.co_filename else []
+            frame = frame.f_back
+        frames.append(names)
+        return found(*arguments)
+
+    monkeypatch.setattr(em, "expect_block", expect_block)
+    cs.DawidSkene(calibration="none").fit(CROWD.responses, engine=cs.engines.Threads(1))
+    assert frames[0][-1] == "fit"
+    assert "run_em" in frames[0]
+    assert len(frames[0]) < 8
+
+
+def test_names_that_do_not_apply_are_not_shown():
+    fitted, fused = cs.DawidSkene().fit(CROWD.responses), cs.fuse(CROWD.responses)
+    for name in ("classifier_", "to_masks", "to_spans", "update_", "changes", "sequential_confusion_"):
+        assert name not in dir(fitted)
+        assert hasattr(type(fitted), name)
+    assert "comparison_" not in dir(fitted)
+    assert "comparison_" in dir(fused)
+    assert len([name for name in dir(fitted) if not name.startswith("_")]) <= 51
