@@ -65,7 +65,7 @@ FEWEST_ITEMS = 10
 # The share of copied answers from which workers count as copies.
 LEAST_COPIED = 0.5
 # Multiplications that it may take to count all pairs; and the size of a matrix of all pairs that is dense.
-MOST_WORK, MOST_CELLS = 1e7, 10_000_000
+MOST_WORK, MOST_CELLS = 2e6, 10_000_000
 # Answers that all take part in judging; of more, those to items that the pairs have in common, and others.
 MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
 # Answers that are looked up to find common items.
