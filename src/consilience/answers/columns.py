@@ -285,6 +285,18 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
             return indices, values
         codes, seen = encode_in_order_of_appearance(column.indices)
         return codes, values[seen]
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        values = column.to_numpy(zero_copy_only=False)
+        low, high = int(values.min()), int(values.max())
+        if high - low < 2 * len(values) and high < 2**63:
+            # Numbers that skip few need no hash table: where each occurs first, for the last assignment stays.
+            place = values.astype(np.int64) - low
+            first = np.full(high - low + 1, -1, np.int64)
+            first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
+            seen = np.flatnonzero(first >= 0)
+            seen = seen[np.argsort(first[seen])]
+            first[seen] = np.arange(len(seen))
+            return first[place].astype(np.int32), (seen + low).astype(values.dtype)
     encoded = pc.dictionary_encode(column)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
 
