@@ -52,6 +52,11 @@ MEANT = {
 }
 
 
+def has_further(found: Result, name: str) -> bool:
+    """Whether there is an array that only some worker models have."""
+    return found.estimates is not None and name in found.estimates.further
+
+
 # Where attributes and methods apply that not all fitted models have.
 APPLIES: dict[str, Callable[[Result], bool]] = {
     **dict.fromkeys(("comparison_", "scale_check_", "soft_check_"), lambda found: found.by_fuse),
@@ -64,10 +69,9 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
         ("classifier_", "classifier_report", "disagreements", "explain_features", "feature_findings_"),
         lambda found: found.guidance is not None,
     ),
-    **dict.fromkeys(
-        ("sequential_confusion_", "temperatures_", "class_bias_"),
-        lambda found: found.estimates is not None and bool(found.estimates.further),
-    ),
+    "sequential_confusion_": lambda found: has_further(found, "sequential_confusion_"),
+    "temperatures_": lambda found: has_further(found, "temperatures_"),
+    "class_bias_": lambda found: has_further(found, "class_bias_"),
 }
 
 
