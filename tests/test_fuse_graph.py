@@ -136,7 +136,7 @@ def test_items_that_nobody_answered_are_labelled_by_their_neighbours(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--graph", "edges.csv", "--knn", "features.npy"), "Give one of them"),
+        (("--graph", "edges.csv", "--knn", "features.npy"), "Leave out one of them"),
         (("--graph", "missing.csv"), "does not exist"),
         (("--knn", "edges.csv"), "cannot be read"),
         (("--graph", "answers.csv"), "source"),

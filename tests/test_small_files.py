@@ -167,7 +167,7 @@ def test_many_candidates_with_few_verdicts():
         f"m{i},m{(i * 7 + k) % 2000},left\n" for i in range(1, 2000) for k in (3, 4) if i * 6 % 2000 + k != 2000
     )
     Path("a.csv").write_text(f"left,right,winner\n{rows}")
-    refuse("at least 5 verdicts for each", "a.csv", "-o", "labels.csv", command="rank")
+    refuse("each needs at least 5", "a.csv", "-o", "labels.csv", command="rank")
 
 
 def test_scores_that_make_very_many_pairs():

@@ -98,8 +98,10 @@ def describe_known(view: View) -> list[Part]:
     if blind is not None:
         truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
         n_differ = int((codes != truth).sum())
-        number = f"{n_differ:,} of them" if n_differ else "None"
-        words.append(f"{number} {'differ' if n_differ > 1 else 'differs'} from what the answers alone say.")
+        if n_differ:
+            words.append(f"{n_differ:,} of them {'differ' if n_differ > 1 else 'differs'} from what the answers say.")
+        else:
+            words.append("The answers alone say the same.")
         sure = np.flatnonzero((codes != truth) & (confidence >= SURE))
         sure = sure[np.argsort(-confidence[sure], kind="stable")].tolist()
         if is_told and sure:
