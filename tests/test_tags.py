@@ -253,7 +253,7 @@ def test_fuse_takes_separators_and_lists():
     assert by_lists.to_frame().equals(by_cells.to_frame())
     with pytest.raises(ParameterError, match="does not go with sets of tags"):
         cs.fuse({**rows, "labels": sets}, weight="w")
-    with pytest.raises(InputError, match="each answer is a set of tags"):
+    with pytest.raises(InputError, match="Sets of tags are read by"):
         cs.Answers.from_frame({**rows, "label": sets})
     with pytest.raises(ParameterError, match="are for sets of tags"):
         cs.DawidSkene(workers="tags").fit({"item": [1], "worker": ["a"], "label": ["x"]})

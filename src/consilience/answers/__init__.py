@@ -25,6 +25,8 @@ Names: TypeAlias = Mapping[str, str | None]
 
 # One row per answer: every table that is nothing else.
 LONG = "long"
+# Names of the column of probabilities, where each label has a row.
+PROBABILITY = ("probability", "probabilities", "prob", "proba")
 # Votes of labelling functions.
 MATRIX = "matrix"
 
@@ -49,6 +51,8 @@ class Dialect:
         Columns without which a table cannot have this form.
     prefix : str
         What the name of some column must begin with.
+    one_of : tuple of str
+        Names, in lower case, of which a column must have one.
     suffix : str
         What files end in that always have this form; empty if there are none.
     is_folder : bool
@@ -62,6 +66,7 @@ class Dialect:
     home: str
     needed: tuple[str, ...] = ()
     prefix: str = ""
+    one_of: tuple[str, ...] = ()
     suffix: str = ""
     is_folder: bool = False
     by_item: bool = False
@@ -74,7 +79,7 @@ DIALECTS = (
     Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy", by_item=True),
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_votes"),
-    Dialect("soft-long", "probabilities, one row per label", "soft_votes"),
+    Dialect("soft-long", "probabilities, one row per label", "soft_votes", one_of=PROBABILITY),
     Dialect("soft-wide", "probabilities, one column per worker and class", "soft_votes", by_item=True),
     Dialect("wide", "one column per worker", "wide_tables", by_item=True),
 )
@@ -114,8 +119,12 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
     others = ("worker", "label", "sequence", "position", "weight")
     by_answer = names.get("order") is not None or any(
-        names.get(role) is not None or table.find(role) is not None for role in others
+        names.get(role) is not None or table.find_usual(role) is not None or table.candidates(role) for role in others
     )
+    lower = {str(name).lower() for name in table.names}
+    # Beside a column of labels, those of probabilities are called p(<class>).
+    may_be_soft = table.soft is not None or any(name.startswith("p(") for name in lower)
+    may_be_soft = may_be_soft or (names.get("label") is None and table.find_usual("label") is None)
     for dialect in DIALECTS:
         missing = [name for name in dialect.needed if name not in table.names]
         if dialect.name == format and missing:
@@ -126,6 +135,8 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
             )
         is_like = not missing and any(str(name).startswith(dialect.prefix) for name in table.names)
         is_like = is_like and not dialect.is_folder and not (dialect.by_item and by_answer)
+        is_like = is_like and not (dialect.one_of and lower.isdisjoint(dialect.one_of))
+        is_like = is_like and (may_be_soft or dialect.name != "soft")
         if dialect.name == format or (format is None and is_like):
             read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
             found: Table | None = read(table, names, format is not None)

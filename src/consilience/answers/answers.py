@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
@@ -22,18 +23,20 @@ from ..options import check, check_effect
 from . import LONG, MATRIX, translate
 from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as, warn_of_slips
 from .columns import (
+    VERY_MANY,
     Codes,
     Column,
     Indices,
     Values,
     count_codes,
+    encode_in_order_of_appearance,
     encode_sorted,
-    is_categorical,
-    is_ordered,
+    find_missing,
     lookup,
     name_probabilities,
     narrow_codes,
     objects,
+    sort_rows,
     split_ids,
     to_column,
 )
@@ -41,17 +44,15 @@ from .gold import add_gold
 from .items import Sequences, count_items, encode_items, read_keys, read_times
 from .long_tables import (
     FILL,
-    find_columns,
+    drop_unlabelled,
     lay_out_matrix,
     read_entries,
-    read_labels,
     read_weights,
     settle_duplicates,
-    sort_rows,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, scale_votes
-from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_names
+from .tables import ROLES, WHOLE, build_frame, check_spread, find_columns, open_frame, read_names
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -266,26 +267,30 @@ class Answers:
         flags = {"normalise": normalise, "drop_missing": drop_missing, "rescale": rescale}
         for name, value in {"duplicates": duplicates, **flags}.items():
             check(name, value, "Answers")
+        if not (gold is None or gold is False or isinstance(gold, str)):
+            raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
+
+        # The columns and their roles.
         table = open_frame(frame)
         origin = table.origin
         given: tuple[Any, ...] = (item, worker, label, sequence, position, weight, order)
         names: dict[str, str | None] = dict(zip(ROLES, given, strict=True))
         for role in WHOLE:
-            table, names[role] = table.combine(role, names[role])
+            if names[role] is not None:
+                table, names[role] = table.combine(role, names[role])
         table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None}, ignore)
         columns = find_columns(table, names)
         if table.n_rows == 0:
             raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
-        if not (gold is None or gold is False or isinstance(gold, str)):
-            raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
         known_labels = None if gold is False else table.find("gold", gold)
-        if table.lists(columns["label"]) is not None:
-            raise InputError(
-                f"Column {columns['label']!r} of {table.name} holds lists: each answer is a set of tags.",
-                "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
-            )
-        table, said = read_labels(table, columns["label"], drop_missing)
-        is_scale, is_sorted, votes = is_ordered(said), is_categorical(said), None
+
+        # What they say, encoded.
+        said = table.read(columns["label"])
+        if len(find_missing(said)):
+            table = drop_unlabelled(table, columns["label"], drop_missing)
+            said = table.read(columns["label"])
+        has_categories = not isinstance(said, np.ndarray) and pa.types.is_dictionary(said.type)
+        is_scale, votes, spell = has_categories and said.type.ordered, None, None
         if table.soft is None:
             codes, labels = encode_sorted(said)
             if table.format in ("wide", MATRIX) and classes is None and ordered is None and not is_scale:
@@ -294,17 +299,25 @@ class Answers:
             rows = check_votes(table, table.soft, classes, normalise, duplicates, rescale)
             codes, labels, votes = rows.find_codes(), rows.labels, None if rows.are_plain() else rows.votes
         del said
-        spell = choose_spelling(labels, list_classes(classes).tolist()) if normalise else None
-        if spell is not None:
-            codes, labels = merge_spellings(codes, labels, spell, ordered=is_sorted)
+        if normalise:
+            spell = choose_spelling(labels, list_classes(classes).tolist())
+            codes, labels = merge_spellings(codes, labels, spell, ordered=has_categories)
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         weights = read_weights(table, columns["weight"]) if "weight" in columns else None
         times = read_times(table, columns["order"]) if "order" in columns else None
         keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
         items = table.items if items is None else items
-        named = None if items is None else read_keys(items, len(keys_of_rows), columns)
-        about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
-        offsets, who, codes, (weights, times, votes) = sort_rows(about, keys, who, codes, weights, times, votes)
+        about: Integers
+        keys: Values | Sequences
+        if items is None and len(keys_of_rows) == 1:
+            about, keys = encode_in_order_of_appearance(table.values(keys_of_rows[0], FILL))
+        else:
+            named = None if items is None else read_keys(items, len(keys_of_rows), columns)
+            about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
+
+        # Sorted by item.
+        n_items = len(keys.position) if isinstance(keys, Sequences) else len(keys)
+        offsets, who, codes, (weights, times, votes) = sort_rows(about, n_items, who, codes, weights, times, votes)
         if names["item"] is None and keys_of_rows[0].lower() == "id" and 1 == np.diff(offsets).max() < table.n_rows:
             warn_of(
                 f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
@@ -313,7 +326,7 @@ class Answers:
         answers = cls(
             offsets=offsets,
             worker=who,
-            label=narrow_codes(codes, len(labels)),
+            label=narrow_codes(codes, len(labels)) if len(codes) >= VERY_MANY else codes,
             weight=weights,
             workers=workers,
             labels=labels,
@@ -329,16 +342,21 @@ class Answers:
             declares_order=ordered is not None,
         )
         del codes, who
-        answers = settle_duplicates(answers, duplicates, about, table)
+        pairs = np.sort(answers.item_of_answer() * answers.n_workers + answers.worker)
+        if (pairs[1:] == pairs[:-1]).any():
+            answers = settle_duplicates(answers, duplicates, about, table)
+        del pairs
+
+        # What can be true, and what looks like a slip.
         said_of_classes = classes, abstain, background, ordered, positions, classes, spell, is_scale
         known, places, silent = choose_classes(answers.labels, *said_of_classes)
-        counted = keep_weights(answers.weight)
+        counted = None if answers.weight is None else keep_weights(answers.weight)
         answers = replace(answers, classes=known, positions=places, background=silent, weight=counted)
         if known_labels is not None:
             answers = add_gold(answers, table, known_labels, about, named=isinstance(gold, str))
-        del about
         warn_of_slips(answers, named=classes is not None)
-        check_effect({"ignore": ignore, "rescale": rescale}, answers.format or LONG)
+        if len(ignore) or rescale:
+            check_effect({"ignore": ignore, "rescale": rescale}, answers.format or LONG)
         return answers
 
     @classmethod

@@ -40,52 +40,53 @@ _UNREADABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, 
 def to_column(values: Any, what: str = "The data") -> Column:
     """Any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
 
-    Values without a hash (lists, dicts) are an error, in which `what` stands for the values.
+    An Arrow array is in one piece and of a type in which equal values are equal, one that can be encoded. Values
+    without a hash (lists, dicts) are an error, in which `what` stands for the values.
 
     >>> to_column(["b", "a"]).type
     DataType(string)
     >>> to_column([("x", 1), ("y", 2)]).dtype
     dtype('O')
     """
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return _plain_array(values, what)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"{what} must have one dimension. Got an array of shape {values.shape} instead.")
         if values.dtype.kind in "biufMm":
             with suppress(pa.ArrowNotImplementedError):  # times in hours, months, ...
-                return _plain_array(pa.array(values, from_pandas=True), what)
-        values = values.tolist()
-    try:
-        entries = list(values)
-    except TypeError as error:
-        raise InputError(f"{what} must be a sequence of values. Got {shorten(values)} instead.") from error
-    kinds = set(map(type, entries))
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), _SCALARS):
-        return to_column(np.array(entries), what)
-    if kinds == {np.str_}:
-        entries, kinds = list(map(str, entries)), {str}
-    if float in kinds:  # NaN is a missing value, whatever the type of the others
-        entries = [None if type(entry) is float and entry != entry else entry for entry in entries]
+                values = pa.array(values, from_pandas=True)
+        if isinstance(values, np.ndarray):
+            values = values.tolist()
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        try:
+            entries = list(values)
+        except TypeError as error:
+            raise InputError(f"{what} must be a sequence of values. Got {shorten(values)} instead.") from error
         kinds = set(map(type, entries))
-    kinds.discard(type(None))
-    zoned = kinds <= {datetime.datetime, datetime.time} and any(getattr(entry, "tzinfo", None) for entry in entries)
-    if len(kinds) <= 1 and kinds <= _PLAIN and not zoned:
-        with suppress(*_UNREADABLE):
-            return _plain_array(pa.array(entries), what)
-    _check_hashable(entries, what)
-    return objects(entries)
+        if len(kinds) == 1 and issubclass(next(iter(kinds)), _SCALARS):
+            return to_column(np.array(entries), what)
+        if kinds == {np.str_}:
+            entries, kinds = list(map(str, entries)), {str}
+        if float in kinds:  # NaN is a missing value, whatever the type of the others
+            entries = [None if type(entry) is float and entry != entry else entry for entry in entries]
+            kinds = set(map(type, entries))
+        kinds.discard(type(None))
+        zoned = kinds <= {datetime.datetime, datetime.time} and any(getattr(each, "tzinfo", None) for each in entries)
+        array = None
+        if len(kinds) <= 1 and kinds <= _PLAIN and not zoned:
+            with suppress(*_UNREADABLE):
+                array = pa.array(entries)
+        if array is None:
+            _check_hashable(entries, what)
+            return objects(entries)
+    elif isinstance(values, pa.ChunkedArray):
+        too_long = pa.types.is_string(values.type) and values.nbytes > np.iinfo(np.int32).max
+        array = _join_chunks(values.cast(pa.large_string()) if too_long else values)
+    else:
+        array = values
 
-
-def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
-    """An Arrow array in one piece and of a type in which equal values are equal, one that can be encoded."""
-    if isinstance(array, pa.ChunkedArray):
-        if pa.types.is_string(array.type) and array.nbytes > np.iinfo(np.int32).max:
-            array = array.cast(pa.large_string())
-        array = _join_chunks(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
-        categories = _plain_array(array.dictionary, what)
+        categories = to_column(array.dictionary, what)
         if isinstance(categories, np.ndarray):
             return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
         if pa.types.is_floating(categories.type):
@@ -148,7 +149,8 @@ def _check_hashable(entries: list[Any], what: str) -> None:
         try:
             hash(entry)
         except (TypeError, ValueError):  # the latter of a view of memory
-            lists = ["Sets of tags are read by consilience.read_tags, into memory."] if isinstance(entry, list) else []
+            is_set = isinstance(entry, (list, set, np.ndarray))
+            lists = ["Sets of tags are read by consilience.read_tags, into memory."] if is_set else []
             raise InputError(
                 f"{what} must hold single values, such as text, numbers or tuples. Got {shorten(entry)} instead, "
                 f"a {type(entry).__name__}.",
@@ -200,16 +202,6 @@ def holds_sign(column: Column, sign: str) -> bool:
         return any(isinstance(each, str) and sign in each for each in column.tolist())
     texts = decode_categories(column)
     return is_text(texts.type) and bool(pc.any(pc.match_substring(texts, sign)).as_py())
-
-
-def is_categorical(column: Column) -> bool:
-    """Whether a column has categories, whose order means something."""
-    return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))
-
-
-def is_ordered(column: Column) -> bool:
-    """Whether a column has categories, and says that they are in order from low to high."""
-    return not isinstance(column, np.ndarray) and is_categorical(column) and bool(column.type.ordered)
 
 
 def is_present(column: Column) -> Truths:
@@ -403,6 +395,19 @@ def sorted_order(values: Values) -> Indices:
         return np.array(sorted(places, key=lambda i: (type(keys[i]).__name__, texts[i])), np.int64)
 
 
+def sort_rows(
+    item: Integers, n_items: int, worker: Codes, label: Codes, *others: Any
+) -> tuple[Indices, Codes, Codes, list[Any]]:
+    """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
+    from ..kernels.columns import find_offsets, order_by
+
+    if np.all(item[:-1] <= item[1:]):
+        # Sorted by item already, as most tables are: nothing to move.
+        return find_offsets(item, n_items), worker, label, list(others)
+    order, offsets = order_by(item, n_items)
+    return offsets, worker[order], label[order], [None if each is None else each[order] for each in others]
+
+
 def lookup(values: Values, column: Column) -> Indices:
     """The index of each entry of `column` in the distinct `values`, or -1.
 
@@ -414,7 +419,7 @@ def lookup(values: Values, column: Column) -> Indices:
     """
     known = to_column(values)
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
-        column = decode_categories(column)
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         kinds = known.type, column.type
         if kinds[0] != kinds[1] and any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
             known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))

@@ -47,14 +47,14 @@ from .columns import (
     lookup,
     number_groups,
     objects,
+    sort_rows,
     to_column,
     to_values,
     unite,
 )
 from .items import Sequences, count_items, join_keys, key_of
-from .long_tables import find_columns, sort_rows
 from .soft_votes import relabel
-from .tables import ROLES, Table, is_table, key_roles, open_frame, plays
+from .tables import ROLES, Table, find_columns, is_table, key_roles, open_frame, plays
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
 POLICIES = ("error", "last")
@@ -292,7 +292,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         soft = np.concatenate([soft, votes[fresh]])
     offsets, worker, label, (weight, order, soft) = sort_rows(
         np.concatenate([item[kept.item_of_answer()], about[fresh]]),
-        keys,
+        count_items(keys),
         np.concatenate([old_worker[kept.worker], who[fresh]]),
         np.concatenate([old_label[kept.label], said[fresh]]),
         np.concatenate([weights_of(kept), weights]) if weighted else None,

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ..arguments import to_floats
 from ..errors import (
     InputError,
-    ParameterError,
     Python,
     Sentence,
     first_line,
@@ -23,14 +22,11 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Floats, Integers, Truths
-from . import Names
 from .classes import find_set_labels, find_sign, normalise_column
 from .columns import (
     Codes,
-    Column,
     Indices,
     Values,
-    are_distinct,
     encode_in_order_of_appearance,
     encode_sorted,
     find_missing,
@@ -43,8 +39,8 @@ from .columns import (
     to_column,
     to_values,
 )
-from .items import NAMED, Sequences, count_items, key_of, read_keys, read_positions
-from .tables import Table, read_column, read_distinct, read_names, squeeze
+from .items import NAMED, Sequences, key_of, read_keys, read_positions
+from .tables import Table, read_column, read_distinct, read_names
 
 if TYPE_CHECKING:
     from .answers import Answers
@@ -60,54 +56,19 @@ _HOW_TO_DROP = {
 }
 
 
-def find_columns(table: Table, names: Names) -> dict[str, str]:
-    """The column that plays each role: item (or sequence and position), worker, label, and others if named."""
-    item, in_sequences = names["item"], names["sequence"] is not None or names["position"] is not None
-    if item is not None and in_sequences:
-        raise ParameterError(
-            Sentence("Give either {item} or {sequence} and {position}, not both: a position is an item.")
-        )
-    roles = {role: names[role] for role in ("item", "sequence", "position", "worker", "label")}
-    if in_sequences or (item is None and table.has_sequences()):
-        del roles["item"]
-    else:
-        del roles["sequence"], roles["position"]
-        roles["item"] = _prefer_ids(table) if item is None else item
-    roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    named = {role: name for role, name in roles.items() if name is not None}
-    table = replace(table, preferred={**table.preferred, **named})
-    missing = [role for role, given in roles.items() if table.find(role, given) is None]
-    if len(missing) > 1:
-        raise table.no_columns(missing)
-    return {role: table.need(role, given, parameter=role) for role, given in roles.items()}
-
-
-def _prefer_ids(table: Table) -> str | None:
-    """The column of items where "id" is a number of rows, and another column has a name of items, else None.
-
-    Beside a column such as task_id, "id" is one. Rows of several files may have the same numbers.
-    """
-    name = table.find_usual("item")
-    others = table.candidates("item")
-    if name is None or str(name).lower() != "id" or len(others) != 1:
-        return None
-    is_key = squeeze(others[0]) in ("itemid", "taskid", "questionid")
-    return others[0] if is_key or are_distinct(table.read(name)) else None
-
-
-def read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Column]:
-    """The table of the rows that have a label, and the labels; others are left out, or an error."""
-    rows = find_missing(table.read(name))
-    if drop_missing and 0 < len(rows) < table.n_rows:
-        warn_of_missing(table.name, name, len(rows), table.n_rows)
-        table = table.keep(find_present(table.read(name)))
-    elif len(rows):
-        # Beside sets of tags a missing answer is a set without a tag.
-        sets = find_set_labels(list(dict.fromkeys(to_values(table.read(name)).tolist())))
-        as_tags = [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
-        drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
-        table.values(name, *as_tags, drop, Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True))
-    return table, table.read(name)
+def drop_unlabelled(table: Table, name: str, drop_missing: bool) -> Table:
+    """The table of the rows that have a label; that others are there is an error unless they are to be dropped."""
+    labels = table.read(name)
+    present = find_present(labels)
+    if drop_missing and len(present):
+        warn_of_missing(table.name, name, table.n_rows - len(present), table.n_rows)
+        return table.keep(present)
+    # Beside sets of tags a missing answer is a set without a tag.
+    sets = find_set_labels(list(dict.fromkeys(to_values(labels).tolist())))
+    as_tags = [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
+    drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
+    table.values(name, *as_tags, drop, Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True))
+    return table
 
 
 def warn_of_missing(table: str, column: str, n_missing: int, n_rows: int) -> None:
@@ -134,20 +95,6 @@ def read_weights(table: Table, name: str) -> Floats:
     return weights
 
 
-def sort_rows(
-    item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, *others: Any
-) -> tuple[Indices, Codes, Codes, list[Any]]:
-    """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
-    from ..kernels.columns import find_offsets, order_by
-
-    n_items = count_items(keys)
-    if np.all(item[:-1] <= item[1:]):
-        # Sorted by item already, as most tables are: nothing to move.
-        return find_offsets(item, n_items), worker, label, list(others)
-    order, offsets = order_by(item, n_items)
-    return offsets, worker[order], label[order], [None if each is None else each[order] for each in others]
-
-
 def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
     """Apply `duplicates=` to the pairs of item and worker that have more than one row.
 
@@ -166,9 +113,6 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
         Where the answers come from.
     """
     pair = answers.item_of_answer() * answers.n_workers + answers.worker
-    ordered = np.sort(pair)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return answers
     _, pair = np.unique(pair, return_inverse=True)
     if policy in ("first", "last"):
         step = 1 if policy == "first" else -1

@@ -36,7 +36,7 @@ from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, plural
 from ..kernels import Floats, Integers
 from ..limits import NUMBER, require_few, require_memory
-from . import Names
+from . import PROBABILITY, Names
 from .columns import (
     Codes,
     Column,
@@ -60,8 +60,6 @@ ROUNDING, MOST_ROUNDING = 0.005, 0.1
 PERCENT = 100.0
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
-# Names of the column of probabilities, where each label has a row.
-PROBABILITY = ("probability", "probabilities", "prob", "proba")
 # What may be between worker and class.
 SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
 from ..arguments import is_among
-from ..errors import InputError, Sentence, first_line, listing, plural, shorten
+from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
 from ..limits import NUMBER, require_few, require_memory
 from .columns import (
     Column,
     Indices,
     Values,
+    are_distinct,
     find_missing,
     is_missing,
     join_parts,
@@ -474,6 +475,37 @@ def plays(table: Table, names: Mapping[str, str | None], *roles: str) -> bool:
     return any(names.get(role) is not None or table.find(role) is not None for role in roles)
 
 
+def find_columns(table: Table, names: Mapping[str, str | None]) -> dict[str, str]:
+    """The column that plays each role: item (or sequence and position), worker, label, and others if named."""
+    item, in_sequences = names["item"], names["sequence"] is not None or names["position"] is not None
+    if item is not None and in_sequences:
+        raise ParameterError(
+            Sentence("Give either {item} or {sequence} and {position}, not both: a position is an item.")
+        )
+    roles = {role: names[role] for role in ("item", "sequence", "position", "worker", "label")}
+    usual = table.find_usual("item")
+    if in_sequences or (item is None and usual is None and table.find("sequence") is not None):
+        del roles["item"]
+    else:
+        del roles["sequence"], roles["position"]
+        if item is None and usual is not None and str(usual).lower() == "id":
+            # Beside a column such as task_id, "id" is a number of rows; those of several files may be the same.
+            others = table.candidates("item")
+            is_key = squeeze(others[0]) in ("itemid", "taskid", "questionid") if len(others) == 1 else False
+            if is_key or (len(others) == 1 and are_distinct(table.read(usual))):
+                roles["item"] = others[0]
+    roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
+    found = {role: table.find_usual(role) if name is None else table.find(role, name) for role, name in roles.items()}
+    columns = {role: name for role, name in found.items() if name is not None}
+    if len(columns) < len(roles):
+        table = replace(table, preferred={**table.preferred, **{role: name for role, name in roles.items() if name}})
+        missing = [role for role in roles if role not in columns and not table.candidates(role)]
+        if len(missing) > 1:
+            raise table.no_columns(missing)
+        columns = {role: columns.get(role) or table.need(role, parameter=role) for role in roles}
+    return columns
+
+
 def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Iterable[str], how: str) -> None:
     """Raise an error for names of columns that a table does not have, because of `how` it is read."""
     for role in roles:
@@ -511,7 +543,8 @@ def open_frame(frame: object, name: str = "the table") -> Table:
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
     native = _to_native(frame)
-    if _is_stream(frame, native):
+    is_pandas = isinstance(native, nw.DataFrame) and native.implementation.is_pandas_like()
+    if not is_pandas and _is_stream(frame, native):
         try:
             stream: Any = frame
             return open_frame(pa.RecordBatchReader.from_stream(stream).read_all(), name)
@@ -530,7 +563,7 @@ def open_frame(frame: object, name: str = "the table") -> Table:
             "see Answers.from_matrix.",
         )
     eager: Any = native
-    backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
+    backend = "pandas" if is_pandas else eager.implementation.name.lower()
     return Table(eager.columns, eager.get_column, len(eager), backend, name)
 
 
@@ -597,12 +630,31 @@ def read_column(values: object, what: str = "The data") -> Column:
 
         # An index or a bare categorical: narwhals knows it in a series.
         values = values.to_series() if isinstance(values, pd.Index) else pd.Series(values)
-    native = _to_native(values)
-    if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
+    series = values if isinstance(values, nw.Series) else _to_native(values)
+    if isinstance(series, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"{what} must be a sequence of values. Got a {type(values).__name__} instead.", "Give one column of it."
         )
-    return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
+    if not isinstance(series, nw.Series):
+        return to_column(values, what)
+    if series.implementation.is_pandas_like():
+        plain = series.to_native()
+        # pandas keeps strings, enums and anything else in object columns: the entries' own types decide.
+        if plain.dtype == object or series.dtype == nw.Unknown:
+            return to_column(series.to_list(), what)
+        if plain.dtype == "category":
+            categories, codes = read_column(plain.cat.categories, what), plain.cat.codes.to_numpy()
+            if isinstance(categories, np.ndarray):
+                return to_column(series.to_list(), what)
+            indices, is_scale = pa.array(codes, mask=codes < 0), bool(plain.cat.ordered)
+            return to_column(pa.DictionaryArray.from_arrays(indices, categories, ordered=is_scale), what)
+    elif series.dtype == nw.Categorical and series.implementation.is_polars():
+        # polars sorts categoricals by their text; an Enum keeps the order it was given.
+        series = series.cast(nw.String)
+    try:
+        return to_column(series.to_list() if series.dtype == nw.Object else series.to_arrow(), what)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return to_column(series.to_list(), what)
 
 
 def read_distinct(values: object, what: str) -> Values:
@@ -635,27 +687,6 @@ def open_series(series: Any) -> tuple[Column, Column] | None:
     if not (isinstance(native, nw.Series) and native.implementation.is_pandas_like()):
         return None
     return read_column(series.index, "The index of the series"), read_column(series, "The series")
-
-
-def _series_to_column(series: Any, what: str) -> Column:
-    if series.implementation.is_pandas_like():
-        plain = series.to_native()
-        # pandas keeps strings, enums and anything else in object columns: the entries' own types decide.
-        if plain.dtype == object or series.dtype == nw.Unknown:
-            return to_column(series.to_list(), what)
-        if plain.dtype == "category":
-            categories, codes = read_column(plain.cat.categories, what), plain.cat.codes.to_numpy()
-            if isinstance(categories, np.ndarray):
-                return to_column(series.to_list(), what)
-            indices, is_scale = pa.array(codes, mask=codes < 0), bool(plain.cat.ordered)
-            return to_column(pa.DictionaryArray.from_arrays(indices, categories, ordered=is_scale), what)
-    elif series.dtype == nw.Categorical and series.implementation.is_polars():
-        # polars sorts categoricals by their text; an Enum keeps the order it was given.
-        series = series.cast(nw.String)
-    try:
-        return to_column(series.to_list() if series.dtype == nw.Object else series.to_arrow(), what)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return to_column(series.to_list(), what)
 
 
 def build_frame(columns: Mapping[str, Column], backend: str) -> Any:

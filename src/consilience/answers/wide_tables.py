@@ -29,7 +29,6 @@ from .columns import (
     encode_in_order_of_appearance,
     find_missing,
     find_present,
-    is_ordered,
     is_present,
     is_text,
     lookup,
@@ -179,7 +178,7 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
         raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
     require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
     columns: list[Any] = [table.read(name) for name in workers]
-    scales = [column for column in columns if is_ordered(column)]
+    scales = [each for each in columns if getattr(getattr(each, "type", None), "ordered", False)]
     categories = scales[0].dictionary if len(scales) == len(columns) and share_categories(scales) else None
     columns = [each if isinstance(each, np.ndarray) else decode_categories(each) for each in columns]
     for w, column in enumerate(columns):

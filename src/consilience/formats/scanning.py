@@ -18,8 +18,7 @@ from ..answers import DIALECTS, translate
 from ..answers.answers import Answers, Budget
 from ..answers.columns import split_names
 from ..answers.joining import leave_out, read_blocked
-from ..answers.long_tables import find_columns
-from ..answers.tables import WHOLE, Table, key_roles, open_arrow
+from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_arrow
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import InputError, ParameterError, Sentence, about, parameter_error
 from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators, find_tagged

@@ -9,20 +9,17 @@ from importlib import import_module
 
 from .base import AnyKind, TableKind
 
-# By the name of the type that users bring: the kinds that take it, of which the first one that recognises what was
-# brought is meant. Each is a class, or its module and name.
-KINDS: dict[str, list[str | type[AnyKind]]] = {
-    "Answers": [TableKind],
-    "Spans": ["span_task.SpansKind"],
-    "Masks": ["masks.MasksKind"],
-    "Tags": ["tags.TagsKind"],
+# By the name of the type that users bring: its kind, as a class, or as the module and name of one.
+KINDS: dict[str, str | type[AnyKind]] = {
+    "Answers": TableKind,
+    "Spans": "span_task.SpansKind",
+    "Masks": "masks.MasksKind",
+    "Tags": "tags.TagsKind",
 }
 
 
-def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
-    """The class that an entry of the register stands for."""
-    if not isinstance(entry, str):
-        return entry
+def load_kind(entry: str) -> type[AnyKind]:
+    """The kind whose module and name an entry of the register has."""
     module, name = entry.split(".")
     kind: type[AnyKind] = getattr(import_module(f".{module}", __name__), name)
     return kind
@@ -31,9 +28,10 @@ def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
 def find_kind(brought: object) -> type[AnyKind] | None:
     """The kind of what was brought, None if it is still to be read."""
     for base in type(brought).__mro__:
-        for entry in KINDS.get(base.__name__, ()):
-            kind = load_kind(entry)
-            if isinstance(brought, kind.brought) and kind.recognises(brought):
+        entry = KINDS.get(base.__name__)
+        if entry is not None:
+            kind = load_kind(entry) if isinstance(entry, str) else entry
+            if isinstance(brought, kind.brought):
                 return kind
     return None
 
@@ -47,5 +45,5 @@ def need_kind(brought: object) -> type[AnyKind]:
 
 def name_saved() -> dict[str, type[AnyKind]]:
     """The kinds that files of models hold, by name."""
-    kinds = [load_kind(entry) for entries in KINDS.values() for entry in entries]
+    kinds = [load_kind(entry) if isinstance(entry, str) else entry for entry in KINDS.values()]
     return {kind.name: kind for kind in kinds if kind.is_saved}

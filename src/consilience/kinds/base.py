@@ -147,11 +147,6 @@ class Kind(ABC, Generic[Brought]):
         """What was brought as answers, and the kind that these belong to."""
 
     @classmethod
-    def recognises(cls, brought: Brought) -> bool:  # noqa: ARG003
-        """Whether what was brought is of this kind, where others take the same type."""
-        return True
-
-    @classmethod
     @abstractmethod
     def describe(cls, brought: Brought) -> str:
         """In words what was brought."""

@@ -29,8 +29,7 @@ from ..answers.columns import (
     tuples_to_ids,
 )
 from ..answers.gold import open_gold
-from ..answers.long_tables import find_columns
-from ..answers.tables import ALIASES, Table, read_distinct
+from ..answers.tables import ALIASES, Table, find_columns, read_distinct
 from ..arguments import is_among, split_by_question
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
@@ -55,16 +54,6 @@ USUAL, OFTEN = (";", "|", ","), 0.02
 _NAMES = ("tags", "labels")
 SAY_WHICH = "Say which item a known set is of."
 FILL = "Every set must say who gave it to what: fill it in or drop the row."
-
-
-def holds_sets(table: Table, label: object) -> bool:
-    """Whether the answers in a table are lists, so that it is beyond doubt that they are sets."""
-    name = table.synonyms.get(str(label))
-    if isinstance(label, str) and label in table.names:
-        name = label
-    elif label is None:
-        name = find_sets_column(table) or table.find_usual("label") or next(iter(table.candidates("label")), None)
-    return name is not None and table.lists(name) is not None
 
 
 def find_sets_column(table: Table) -> str | None:
@@ -340,11 +329,16 @@ def read_rows(table: Table, columns: Mapping[str, Any]) -> Answers | Tags:
 
     They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
     """
-    form, label = columns.get("format"), columns.get("label")
-    check_separator(columns.get("separator"), "fuse")
-    is_single = isinstance(label, (str, type(None)))
-    if columns.get("separator") is None and form != ONE_HOT and not (is_single and holds_sets(table, label)):
-        return Answers.from_frame(table, **{name: value for name, value in columns.items() if name != "separator"})
+    form, label, separator = columns.get("format"), columns.get("label"), columns.get("separator")
+    if separator is None and form != ONE_HOT:
+        name = None
+        if label is None:
+            name = table.find_usual("label") or find_sets_column(table) or next(iter(table.candidates("label")), None)
+        elif isinstance(label, str):
+            name = label if label in table.names else table.synonyms.get(label)
+        if name is None or table.lists(name) is None:
+            return Answers.from_frame(table, **{role: given for role, given in columns.items() if role != "separator"})
+    check_separator(separator, "fuse")
     from .tags import Tags
 
     known = inspect.signature(Tags.from_frame).parameters

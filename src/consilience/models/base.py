@@ -229,7 +229,8 @@ class Model(LabelEstimator):
         """
         self._check()
         task, answers = open_posed(responses)
-        gold = task.spread_known(open_gold_tables(gold), answers.columns)
+        if gold is not None:
+            gold = task.spread_known(open_gold_tables(gold), answers.columns)
         source = make_source(self, answers, gold, features, item_prior, task)
         links = align(self, source.responses, graph)
         with open_engine(engine) as opened, keep_to(source.responses.memory):

@@ -160,11 +160,6 @@ def open_answers(source: object, **columns: Any) -> Any:
     return source
 
 
-def adapt(brought: object, like: AnyKind) -> Any:
-    """What was brought in terms of a task of the same kind; what is of another kind as it is."""
-    return like.adapt(brought) if isinstance(brought, like.brought) else brought
-
-
 def as_responses(source: object, **columns: Any) -> Answers:
     """Answers in any form as `Answers`; see `open_posed`."""
     return open_posed(source, **columns)[1]
@@ -177,7 +172,12 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
     function that can.
     """
     try:
-        opened = adapt(open_answers(source, **columns, **({} if find_kind(source) else like.reading())), like)
+        kind = find_kind(source)
+        if like is not TABLE:
+            columns |= like.reading() if kind is None else {}
+        opened = open_answers(source, **columns) if kind is None or columns else source
+        if like is not TABLE and isinstance(opened, like.brought):
+            opened = like.adapt(opened)
     except InputError as error:
         from ..formats.sources import COLUMNS
 
@@ -191,4 +191,4 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
             for remedy in error.remedies
         ]
         raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
-    return need_kind(opened).pose(opened)
+    return (kind or need_kind(opened)).pose(opened)

@@ -45,7 +45,7 @@ from ..results.comparison import explain_move
 from ..results.fitting import align, fit_source
 from ..results.result import Result
 from .base import Model
-from .opening import adapt, open_answers
+from .opening import open_answers
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
@@ -238,7 +238,7 @@ def read_batch(
     kind = find_kind(source)
     if kind is None:
         return *read_further(open_frame(source), old, duplicates, form), TABLE
-    task, answers = kind.pose(adapt(source, like))
+    task, answers = kind.pose(like.adapt(source) if isinstance(source, like.brought) else source)
     return answers, NOTHING, task
 
 

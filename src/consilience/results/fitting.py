@@ -61,7 +61,7 @@ def make_source(
         source = source.with_priors(priors, class_shares(priors, vote_shares_by_item(r)))
     if features is not None:
         source = replace(source, features=find_features(model, features, r))
-    return replace(source, gold=match_gold(gold, r, r.classes))
+    return source if gold is None else replace(source, gold=match_gold(gold, r, r.classes))
 
 
 def check_content(model: LabelEstimator, features: object, item_prior: object) -> None:
