@@ -184,7 +184,7 @@ def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
     marks = spans.marks
     kept = np.flatnonzero(marks.document > 0)
     spans = replace(spans, marks=type(marks)(*(column[kept] for column in marks[:5])))
-    with pytest.warns(DataWarning, match="1 document without a reader of 40"):
+    with pytest.warns(DataWarning, match="1 document of 40 without a reader"):
         fused = cs.HiddenMarkov(transitions="bio").fit(spans)
     found = cs.load(fused.save(tmp_path / "model")).to_span_set()
     assert found.origin == ("a.json", "doccano")

@@ -160,7 +160,7 @@ def test_left_out_spans_are_told_and_listed():
     told = [str(each.message) for each in caught]
     assert any("1 span of 4 overlap" in text and "'LOC' at 14 to 18" in text for text in told)
     assert any("1 span of 4 are white space only" in text for text in told)
-    assert any("1 document without a reader and 1 document without text of 3 are not fused" in text for text in told)
+    assert any("2 documents of 3 without a reader, or without text, are not fused" in text for text in told)
     table = spans.left_out().to_pydict()
     assert table["reason"] == ["overlaps another", "white space only"]
     assert table["text"] == ["Oslo", " "]

@@ -141,16 +141,15 @@ def write_labels(
         return [None if is_missing(value) else value for value in values]
 
     items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
-    if "labels" in table.names:
-        names = table.lists("labels")
-    else:
+    names = table.lists("labels") if "labels" in table.names else None
+    if names is None:
         names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
     scores = read("confidence")
     chances = {tag: read(f"p({tag})") for tag in {tag for each in names if isinstance(each, list) for tag in each}}
     verdicts = {}
     for row, (item, label) in enumerate(zip(items, names, strict=True)):
         if label is not None:
-            own = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
+            own: list[Any] = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
             verdicts[str(item)] = Verdict(label, scores[row], None if None in own else own)
     write(verdicts, question, source, target)
 

@@ -73,14 +73,14 @@ class SpansKind(Kind[Spans]):
 
     @classmethod
     def pose(cls, brought: Spans) -> tuple[SpansKind, Answers]:
-        """Return the tags that workers gave to the tokens."""
+        """The tags that workers gave to the tokens."""
         answers, tokens = brought.to_responses(), brought.tokenised.tokens
         places = (freeze(tokens.offsets), freeze(tokens.start), freeze(tokens.end))
-        return cls(brought.documents, brought.texts, *places, find_fused(brought, tokens), brought.origin), answers
+        return cls(brought.documents, brought.texts, *places, find_fused(brought), brought.origin), answers
 
     @classmethod
     def describe(cls, brought: Spans) -> str:
-        """Return how many spans there are, by whom and where."""
+        """How many spans there are, by whom and where."""
         return (
             f"{plural(len(brought.marks.start), 'span')} by {plural(len(brought.workers), 'worker')} in "
             f"{plural(len(brought.documents), 'document')}"
@@ -90,7 +90,7 @@ class SpansKind(Kind[Spans]):
     def take_known(
         cls, brought: Spans, gold: object, open_known: Callable[[object, object], object]
     ) -> tuple[Spans, object]:
-        """Return the spans with known ones, and the tags that these make.
+        """The spans with known ones, and the tags that these make.
 
         Known spans cut tokens, so that they become a part of the spans. Those that the spans come with are then not
         used.
@@ -107,7 +107,7 @@ class SpansKind(Kind[Spans]):
         return spans, others if tags is None else [tags, *others]
 
     def choose_known(self, brought: Spans, answers: Answers) -> object:  # noqa: ARG002
-        """Return the tags of documents whose spans are known, if those of others are not."""
+        """The tags of documents whose spans are known, if those of others are not."""
         tags = brought.known_tags()
         if tags is None:
             return None
@@ -126,7 +126,7 @@ class SpansKind(Kind[Spans]):
 
     @classmethod
     def list_losses(cls, brought: Spans, source: str, form: str, carried: Container[str]) -> list[str]:
-        """Return what a format of spans, or a table, cannot hold."""
+        """What a format of spans, or a table, cannot hold."""
         known = f"the known spans of {plural(len(brought.gold_documents), 'document')}"
         has = (
             ("confidence", brought.marks.confidence is not None, "the confidence of spans"),
@@ -146,7 +146,7 @@ class SpansKind(Kind[Spans]):
         return [*lost, f"all else that {source} files may hold, such as metadata, relations and notes"]
 
     def to_saved(self, texts: bool) -> SpansKind:
-        """Return the same, without texts if they are not wanted."""
+        """The same, without texts if they are not wanted."""
         if not texts:
             return replace(self, texts=None)
         if self.texts is not None and isinstance(to_column(self.texts), np.ndarray):
@@ -158,15 +158,12 @@ class SpansKind(Kind[Spans]):
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise an error unless the tokens of fused documents are the items, and all tokens are within their texts."""
-        if keys is None:
-            raise ValueError("it has features or texts, but no items")
-        if "sequence" not in keys:
+        if keys is None or "sequence" not in keys:
             raise ValueError("it has texts, but no sequences")
         offsets, start, end, fused = self.offsets, self.start, self.end, self.fused
         sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(self.documents)
-        alike = len(start) == len(end) and len(offsets) == n_documents + 1
-        alike = alike and offsets[0] == 0 and offsets[-1] == len(end)
-        if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
+        is_cut = len(offsets) == n_documents + 1 and offsets[0] == 0 and offsets[-1] == len(start) == len(end)
+        if not is_cut or (np.diff(offsets) < 0).any() or (end <= start).any():
             raise ValueError("the tokens are not those of the documents")
         if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
             raise ValueError("the documents are not those of the sequences")
@@ -185,7 +182,7 @@ class SpansKind(Kind[Spans]):
         return np.concatenate([[0], np.cumsum(np.diff(self.offsets)[self.fused])])
 
     def show(self, items: Indices) -> list[str] | None:
-        """Return the words that some items are."""
+        """The words that some items are."""
         if self.texts is None:
             return None
         number = np.searchsorted(self.bounds, items, side="right") - 1
@@ -195,7 +192,7 @@ class SpansKind(Kind[Spans]):
         return [spell_surrogates(self.texts[d][start:end]) for d, start, end in places]
 
     def read(self, sequence: int) -> tuple[str, Indices, Indices] | None:
-        """Return a text, and where its tokens are."""
+        """A text, and where its tokens are."""
         if self.texts is None:
             return None
         document = int(self.fused[sequence])
@@ -203,7 +200,7 @@ class SpansKind(Kind[Spans]):
         return self.texts[document], self.start[tokens], self.end[tokens]
 
     def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
-        """Return how many spans were marked, and how many there are now, with their mean confidence."""
+        """How many spans were marked, and how many there are now, with their mean confidence."""
         confidence = np.asarray(tabulate_spans(self, fused)["confidence"])
         begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
         return {
@@ -214,7 +211,7 @@ class SpansKind(Kind[Spans]):
         }
 
     def count(self, fused: Fused, is_sure: bool) -> str:
-        """Return in words how many spans the labels make, and how sure these are."""
+        """In words how many spans the labels make, and how sure these are."""
         table = tabulate_spans(self, fused)
         if not len(table["start"]):
             return "There are no spans among the labels."
@@ -222,7 +219,7 @@ class SpansKind(Kind[Spans]):
         return f"{found}, with a mean confidence of {mean:.1%}." if is_sure else f"{found}."
 
     def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
-        """Return the fused spans with their texts."""
+        """The fused spans with their texts."""
         return collect_spans(self, fused)
 
 

@@ -151,18 +151,18 @@ def choose_layer(marks: Marks, placed: Placed) -> Indices:
     order = np.lexsort((marks.label, placed.first, placed.start - placed.end, marks.worker, marks.document))
     inked = order[verdict[order] == KEPT]
     columns = (marks.document, marks.worker, placed.first, placed.stop, marks.label)
-    reading, taken, seen = (-1, -1), set[int](), set[tuple[int, int, int]]()
+    reading, taken, seen = (-1, -1), set[int](), set[tuple[int, ...]]()
     for row, document, worker, *span in zip(
         inked.tolist(), *(column[inked].tolist() for column in columns), strict=True
     ):
         if (document, worker) != reading:
             reading, taken, seen = (document, worker), set(), set()
-        first, stop, label = span
-        if (first, stop, label) in seen:
+        tokens = range(span[0], span[1])
+        if tuple(span) in seen:
             verdict[row] = REPEATED  # it differs from the other by white space only
-        elif taken.isdisjoint(range(first, stop)):
-            taken.update(range(first, stop))
-            seen.add((first, stop, label))
+        elif taken.isdisjoint(tokens):
+            taken.update(tokens)
+            seen.add(tuple(span))
         else:
             verdict[row] = OVERLAPS
     return verdict
@@ -217,39 +217,57 @@ def list_tags(spans: Spans) -> list[str]:
 
 def make_responses(spans: Spans) -> Answers:
     """The tags that workers gave to the tokens; see `Spans.to_responses`."""
-    _warn_of_left_out(spans)
-    tokens = spans.tokenised.tokens
-    documents = find_fused(spans, tokens)
+    marks = spans.marks
+    for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
+        rows = np.flatnonzero(spans.verdicts == code)
+        if len(rows):
+            first = rows[0]
+            warn_of(
+                f"{plural(len(rows), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
+                f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
+                f"document {shorten(spans.documents[marks.document[first]])} by worker "
+                f"{shorten(spans.workers[marks.worker[first]])}.",
+                "spans.left_out() lists them.",
+                *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
+            )
+    documents, n_documents = find_fused(spans), len(spans.documents)
+    if not len(documents):
+        raise InputError(
+            "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
+        )
+    if len(documents) < n_documents:
+        warn_of(
+            f"{plural(n_documents - len(documents), 'document')} of {n_documents:,} without a reader, or without text, "
+            "are not fused.",
+            "If somebody read them and marked nothing, say so when the spans are read.",
+        )
     readings = spans.readings[np.isin(spans.readings[:, 0], documents)]
     said = tag_readings(spans, readings)
-    sizes = np.diff(tokens.offsets)[documents]
+    sizes = np.diff(spans.tokenised.tokens.offsets)[documents]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     item = bounds[np.searchsorted(documents, readings[:, 0])][said.reading] + said.position
     order = np.argsort(item, kind="stable")
-    tags = list_tags(spans)
-    used = sorted(np.unique(said.code).tolist(), key=tags.__getitem__)
-    renamed = np.zeros(len(tags), np.int32)
-    renamed[used] = np.arange(len(used))
-    names = objects([tags[code] for code in used])
+    used, code = np.unique(said.code[order], return_inverse=True)
+    labels, rank = np.unique(objects(list_tags(spans))[used], return_inverse=True)
     known = tabulate_known(spans)
     known_tags = [] if known is None else known["label"].unique().to_pylist()
     return Answers(
         offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
         worker=readings[:, 1].astype(np.int32)[said.reading][order],
-        label=renamed[said.code][order],
+        label=rank[code].astype(np.int32),
         weight=None,
         workers=spans.workers,
-        labels=names,
-        classes=objects(sorted({*names.tolist(), *known_tags, "O"})),
+        labels=labels,
+        classes=objects(sorted({*labels.tolist(), *known_tags, "O"})),
         keys=Sequences(spans.documents[documents], bounds, np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)),
         backend=spans.backend,
     )
 
 
-def find_fused(spans: Spans, tokens: Tokens) -> Indices:
+def find_fused(spans: Spans) -> Indices:
     """The documents that are fused: those that have a token and a reader."""
     n_readers = np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
-    return np.flatnonzero((np.diff(tokens.offsets) > 0) & (n_readers > 0))
+    return np.flatnonzero((np.diff(spans.tokenised.tokens.offsets) > 0) & (n_readers > 0))
 
 
 def tabulate_known(spans: Spans) -> dict[str, Any] | None:
@@ -260,7 +278,7 @@ def tabulate_known(spans: Spans) -> dict[str, Any] | None:
     if spans.gold is None or spans.tokenised.gold is None:
         return None
     gold, placed, tokens = spans.gold, spans.tokenised.gold, spans.tokenised.tokens
-    documents = np.intersect1d(spans.gold_documents, find_fused(spans, tokens))
+    documents = np.intersect1d(spans.gold_documents, find_fused(spans))
     if not len(documents):
         return None
     kept = np.flatnonzero((choose_layer(gold, placed) == KEPT) & np.isin(gold.document, documents))
@@ -271,33 +289,3 @@ def tabulate_known(spans: Spans) -> dict[str, Any] | None:
         "position": to_column(known.position),
         "label": pa.array(list_tags(spans), pa.string()).take(pa.array(known.code)),
     }
-
-
-def _warn_of_left_out(spans: Spans) -> None:
-    """Warn of spans and documents that are not fused, or raise an error if no document is."""
-    marks = spans.marks
-    for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
-        found = np.flatnonzero(spans.verdicts == code)
-        if len(found):
-            first = found[0]
-            warn_of(
-                f"{plural(len(found), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
-                f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
-                f"document {shorten(spans.documents[marks.document[first]])} by worker "
-                f"{shorten(spans.workers[marks.worker[first]])}.",
-                "spans.left_out() lists them.",
-                *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
-            )
-    n_documents = len(spans.documents)
-    n_unread = n_documents - len(np.unique(spans.readings[:, 0]))
-    n_fused = len(find_fused(spans, spans.tokenised.tokens))
-    n_empty = n_documents - n_unread - n_fused
-    if not n_fused:
-        raise InputError(
-            "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
-        )
-    reasons = [f"{plural(n_unread, 'document')} without a reader"] if n_unread else []
-    reasons += [f"{plural(n_empty, 'document')} without text"] if n_empty else []
-    if reasons:
-        remedies = ["If somebody read them and marked nothing, say so when the spans are read."] if n_unread else []
-        warn_of(f"{' and '.join(reasons)} of {n_documents:,} are not fused.", *remedies)
