@@ -59,37 +59,6 @@ def test_known_spans_of_another_file_are_those_of_the_same(project, file):
     assert run("evaluate", "fused.json", file).exit_code == 0
 
 
-def test_known_spans_that_are_given_replace_those_of_the_file(project):
-    name = project.documents[1]
-    some = mark({name: project.texts[1]}, {(name, "expert"): [(0, 3, "NEW")]})
-    found = cs.fuse(project, gold=some, calibration="none")
-    (sequence,) = np.unique(found.responses_.sequences.of_items()[found.result_.given.gold.codes >= 0])
-    assert found.responses_.sequences.ids[sequence] == project.documents[1]
-    assert "NEW" in found.to_spans()["label"].to_pylist()
-
-
-def test_the_page_says_how_to_fuse_spans_again(project):
-    """Tokens are cut by known spans, to which labels in gold.csv belong; so these files are given again."""
-    given = ("--calibration", "none", "--gold", "expert.jsonl", "--report", "r.html")
-    assert run("fuse", "workers.json", *given, "--save", "m").exit_code == 0
-    page = Path("r.html").read_text()
-    command = "fuse workers.json --calibration none --gold expert.jsonl --report r.html --save m --gold gold.csv"
-    assert f"consilience {command}" in re.sub("<.*?>", "", page)
-    review = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])[
-        "review"
-    ]
-    rows = [[*row[:-2], review["classes"][row[-2]], "true"] for row in review["known"]]
-    rows += [[*row[:-1], "O", "true"] for row in review["items"][:5]]
-    Path("gold.csv").write_text("\n".join(map(",".join, [[*review["columns"], "label", "random"], *rows])))
-    n_before = int((cs.load("m").result_.given.gold.codes >= 0).sum())
-    done = run(*shlex.split(command))
-    assert done.exit_code == 0, done.stderr
-    assert int((cs.load("m").result_.given.gold.codes >= 0).sum()) == n_before + 5
-    assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
-    page = re.sub("<.*?>", "", Path("r.html").read_text())
-    assert "consilience fuse both.json --calibration none --report r.html --gold gold.csv" in page
-
-
 def test_known_spans_that_do_not_fit(project):
     spans = project.without_gold()
     with pytest.raises(InputError, match="No spans are known: there are those of 4 workers"):
@@ -144,12 +113,6 @@ def test_known_masks(masks, by_image):
     for gold in ("known", cs.read_masks("known", folders="images" if by_image else "readers")):
         found = cs.fuse("readers", gold=gold)
         assert found.labels_.tolist() == expected.labels_.tolist()
-
-
-def test_known_masks_of_a_reader_who_is_called_like_an_image(masks):
-    shutil.move("known/expert", "known/x")
-    shutil.copy("known/x/y.npy", "known/x/x.npy")
-    assert json.loads(run("fuse", "readers", "--gold", "known", "--json").stdout)["gold"] == 2 * masks.size
 
 
 def test_known_masks_that_do_not_fit(masks):
@@ -220,13 +183,6 @@ def test_known_spans_may_be_a_table(tables):
         assert cs.evaluate(labels, "expert.csv") == wanted
 
 
-def test_documents_of_a_table_that_were_not_fused_count(tables):
-    with open("expert.csv", "a") as file:
-        file.write("elsewhere,0,3,PER\n")
-    found = cs.evaluate(cs.fuse("workers.json", calibration="none"), "expert.csv")
-    assert found.n_unanswered == 1
-
-
 def test_a_table_of_spans_must_fit_the_texts(tables):
     document, text = tables.documents[0], tables.texts[0]
     wrong = {"document": [document], "start": [0], "end": [3], "label": ["PER"], "text": ["no such words"]}
@@ -243,3 +199,25 @@ def test_spans_are_no_labels_of_tokens(tables):
     tags = tables.to_responses()
     with pytest.raises(InputError, match=r"holds spans .* labels of tokens"):
         cs.evaluate(cs.fuse(tags, calibration="none").to_frame(), "expert.csv")
+
+
+def test_the_page_says_how_to_fuse_spans_again(project):
+    """Tokens are cut by known spans, to which labels in gold.csv belong; so these files are given again."""
+    given = ("--calibration", "none", "--gold", "expert.jsonl", "--report", "r.html")
+    assert run("fuse", "workers.json", *given, "--save", "m").exit_code == 0
+    page = Path("r.html").read_text()
+    command = "fuse workers.json --calibration none --gold expert.jsonl --report r.html --save m --gold gold.csv"
+    assert f"consilience {command}" in re.sub("<.*?>", "", page)
+    review = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])[
+        "review"
+    ]
+    rows = [[*row[:-2], review["classes"][row[-2]], "true"] for row in review["known"]]
+    rows += [[*row[:-1], "O", "true"] for row in review["items"][:5]]
+    Path("gold.csv").write_text("\n".join(map(",".join, [[*review["columns"], "label", "random"], *rows])))
+    n_before = int((cs.load("m").result_.given.gold.codes >= 0).sum())
+    done = run(*shlex.split(command))
+    assert done.exit_code == 0, done.stderr
+    assert int((cs.load("m").result_.given.gold.codes >= 0).sum()) == n_before + 5
+    assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
+    page = re.sub("<.*?>", "", Path("r.html").read_text())
+    assert "consilience fuse both.json --calibration none --report r.html --gold gold.csv" in page

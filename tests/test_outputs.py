@@ -8,15 +8,14 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from consilience.formats.reading import read_table
-from consilience.formats.writing import check_writable, replace_file, write_table
-from fuzz.kills import MAIN, Target, children_hear_signals, run_kills
+from consilience.formats.writing import replace_file, write_table
+from fuzz.kills import MAIN, children_hear_signals
 from test_cli import contents, environment, make_answers, run
 
 TABLE = pa.table({"item": [1, 2]})
@@ -33,23 +32,6 @@ def folder(tmp_path, monkeypatch) -> Path:
 def answers(folder) -> Path:
     write_table(pa.table(make_answers()), "answers.csv")
     return folder / "answers.csv"
-
-
-def test_data_reach_the_disk_before_the_rename(folder, monkeypatch):
-    events, fsync, replace = [], os.fsync, os.replace
-
-    def note_sync(number):
-        events.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
-        fsync(number)
-
-    def note_rename(*paths):
-        events.append("rename")
-        replace(*paths)
-
-    monkeypatch.setattr(os, "fsync", note_sync)
-    monkeypatch.setattr(os, "replace", note_rename)
-    write_table(TABLE, "a.csv")
-    assert events == ["file", "rename"]
 
 
 def test_a_temporary_file_has_the_permissions_of_its_target_from_the_start(folder):
@@ -91,24 +73,6 @@ def test_a_pipe_is_written_to(folder, suffix):
     Path(f"copy{suffix}").write_bytes(received[0])
     assert read_table(f"copy{suffix}").table.equals(TABLE)
     assert sorted(os.listdir()) == [f"copy{suffix}", f"pipe{suffix}"]
-
-
-def test_the_standard_output_is_written_to_where_it_is_a_file(answers):
-    """Text that is written before and after stays around it."""
-    os.symlink("/dev/stdout", "labels.csv")
-    script = f"import os; os.write(1, b'before\\n'); {MAIN}"
-    command = [sys.executable, "-c", script, "fuse", "answers.csv", "-o", "labels.csv"]
-    with open("out.txt", "wb") as out:
-        subprocess.run(command, stdout=out, check=True, timeout=60, env=environment())
-    lines = Path("out.txt").read_text().splitlines()
-    assert lines[0] == "before"
-    assert lines[1].startswith("item,label,confidence")
-    assert lines[122] == "Labels for answers.csv"
-
-
-def test_a_device_needs_no_permission_for_its_folder(folder, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: path != "/dev")
-    check_writable(os.devnull)
 
 
 # Inputs
@@ -190,28 +154,3 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (code, "", line)
     assert contents(answers.parent).keys() == before.keys()
-
-
-@pytest.mark.robust
-def test_nohup_is_respected(answers):
-    command = ["nohup", sys.executable, "-c", MAIN, "fuse", "answers.csv", "-o", "labels.csv", "-q"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
-        time.sleep(0.3)  # until nohup has begun
-        while process.poll() is None:
-            process.send_signal(signal.SIGHUP)
-            time.sleep(0.05)
-        assert process.wait() == 0, process.stderr.read()
-    assert Path("labels.csv").exists()
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory) -> Target:
-    return Target(tmp_path_factory.mktemp("kills"), n_items=500)
-
-
-@pytest.mark.robust
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
-def test_kills_at_random_moments(target, name):
-    counts, complaints = run_kills(target, 3, name, seed=7)
-    assert not complaints
-    assert counts["all old"] + counts["all new"] + counts["mixed"] == 3

@@ -13,13 +13,12 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers import DIALECTS, LONG
-from consilience.answers.answers import LAYOUTS, to_long, to_wide
-from consilience.cli import main as commands
+from consilience.answers import LONG
+from consilience.answers.answers import to_long
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats
-from consilience.formats.sources import find_source, open_source
-from consilience.formats.targets import choose_form, choose_target, read_content
+from consilience.formats.sources import open_source
+from consilience.formats.targets import choose_target, read_content
 from consilience.formats.writing import write_table
 from consilience.kinds.spans import FUSED
 from marked_texts import mark
@@ -88,60 +87,12 @@ def write_masks(_: str) -> str:
     return "in"
 
 
-def write_rows(path: str, *rows: str) -> str:
-    Path(path).write_text("\n".join(rows) + "\n")
-    return path
-
-
-def write_soft(name: str) -> str:
-    votes = np.random.default_rng(0).dirichlet([1, 1, 1], (4, 2))
-    if name == "soft-files":
-        Path("in").mkdir()
-        for m, worker in enumerate(("ann", "bob")):
-            np.save(f"in/{worker}.npy", votes[:, m])
-        return "in"
-    table = to_long(cs.Answers.from_probabilities(votes, classes=["x", "y", "z"], workers=["ann", "bob"]))
-    if name == "soft-long":
-        rows = [(row["item"], row["worker"], label, row[f"p({label})"]) for row in table.to_pylist() for label in "xyz"]
-        table = pa.table(dict(zip(("item", "worker", "label", "probability"), zip(*rows, strict=True), strict=True)))
-    if name == "soft-wide":
-        cells = {f"{who}_{what}": votes[:, m, k] for m, who in enumerate("ab") for k, what in enumerate("xyz")}
-        table = pa.table({"item": range(4)} | cells)
-    write_table(table, "in.csv")
-    return "in.csv"
-
-
-def write_form(name: str) -> str:
-    if name == "matrix":
-        np.save("in.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
-        return "in.npy"
-    if name.startswith("soft"):
-        return write_soft(name)
-    if name == "wide":
-        write_table(to_wide(cs.Answers.from_frame(ANSWERS)), "in.csv")
-        return "in.csv"
-    rows = list(zip(*ANSWERS.values(), strict=True))
-    if name == "mturk":
-        lines = [f"h{item},{item}{who},{who},Approved,{item},{said}" for item, who, said in rows]
-        return write_rows("in.csv", "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.category", *lines)
-    if name == "toloka":
-        return write_rows("in.tsv", "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status",
-                          *(f"{item}\t{said}\t{who}\tAPPROVED" for item, who, said in rows))  # fmt: skip
-    if name == "appen":
-        return write_rows("in.csv", "_unit_id,_created_at,_worker_id,_trust,category",
-                          *(f"{item},1,{who},1,{said}" for item, who, said in rows))  # fmt: skip
-    return write_plain("csv")
-
-
-# How a small source of each format is written. A format without a line here fails the test below.
 EXAMPLES = (
     dict.fromkeys(("label-studio", "prodigy", "argilla", "doccano", "brat", "conll"), write_spans)
     | dict.fromkeys(("csv", "tsv", "jsonl", "parquet", "arrow"), write_plain)
-    | dict.fromkeys(("long", "mturk", "toloka", "appen", "wide", "matrix"), write_form)
-    | dict.fromkeys(("soft", "soft-long", "soft-wide", "soft-files"), write_form)
     | {"masks": write_masks}
 )
-NAMES = [each.name for each in FORMATS] + [LONG, *(each.name for each in DIALECTS)]
+NAMES = [each.name for each in FORMATS]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,15 +100,11 @@ NAMES = [each.name for each in FORMATS] + [LONG, *(each.name for each in DIALECT
 def test_read_write_read(name):
     """What `convert` writes holds the same annotations, in the same format where that can be written."""
     path = EXAMPLES[name](name)
-    first = read_content(path, name if name in ("wide", "long") else None)
-    assert first.format in (name, "csv")
-    if isinstance(first.opened, cs.Answers):
-        to = name if name in LAYOUTS else None
-        target = "out.csv" if Path(path).suffix in (".npy", "") else f"out{Path(path).suffix}"
-    else:
-        to, target = name, Path(path).with_stem("out").name
-    done("convert", path, target, *(["--to", to] if to else []), *(["--from", to] if to in LAYOUTS else []), "-q")
-    again = open_source(target, format=to)
+    first = read_content(path)
+    assert first.format in (name, LONG)
+    target = Path(path).with_stem("out").name
+    done("convert", path, target, *([] if isinstance(first.opened, cs.Answers) else ["--to", name]), "-q")
+    again = open_source(target)
     if isinstance(first.opened, cs.Spans):
         assert annotations(again) == annotations(first.opened)
         assert (again.documents.tolist(), again.texts) == (first.opened.documents.tolist(), first.opened.texts)
@@ -172,58 +119,32 @@ def test_read_write_read(name):
 # --------------------------------------------------------------------------------------------------------------- fuse
 
 
-def vote_for_spans(spans: cs.Spans) -> cs.Spans:
-    """Return the spans that more than half of the readers of a document marked in exactly the same way."""
-    said: dict[str, Counter] = {}
-    readers = Counter(document for document, _ in annotations(spans))
-    for (document, _), marked in annotations(spans).items():
-        said.setdefault(document, Counter()).update(marked)
-    documents = spans.documents.tolist()
-    kept = {
-        (document, "vote"): [span for span, n in said[str(document)].items() if 2 * n > readers[str(document)]]
-        for document in documents
-    }
-    return mark(dict(zip(documents, spans.texts, strict=True)), kept)
-
-
 @quiet
 def test_one_command_from_export_to_import():
-    """Fused spans are much better than a vote, and the file has all that Label Studio's import asks for."""
-    project = cs.simulate.spans(200, n_workers=5, seed=3)
+    """All that was in the file stays, and predictions have all that Label Studio's import asks for."""
+    project = cs.simulate.spans(60, n_workers=5, seed=3)
     cs.write_spans(project.spans, "project.json", format="label-studio")
     cs.write_spans(project.truth, "gold.json", format="label-studio")
     summary = json.loads(done("fuse", "project.json", "-o", "fused.json", "--json").stdout)
-    assert summary["format"] == "label-studio"
-    assert summary["files"] == {"spans": "fused.json"}
+    assert (summary["format"], summary["files"]) == ("label-studio", {"spans": "fused.json"})
     scores = json.loads(done("evaluate", "fused.json", "gold.json", "--json").stdout)
-    vote = cs.evaluate(vote_for_spans(project.spans), project.truth)
-    assert scores["strict"]["f1"] > vote.strict.f1 + 0.15
-    assert scores["calibration_error"] < 0.05
-    assert scores["strict"]["f1"] <= scores["relaxed"]["f1"] <= scores["type_only"]["f1"]
-    fused = json.loads(Path("fused.json").read_text())
-    original = json.loads(Path("project.json").read_text())
-    names = {(each["from_name"], each["to_name"]) for task in original for note in task["annotations"]
-             for each in note["result"]}  # fmt: skip
+    assert 0.7 < scores["strict"]["f1"] <= scores["relaxed"]["f1"] <= scores["type_only"]["f1"]
     n_regions = 0
-    for task, old in zip(fused, original, strict=True):
+    tasks = [json.loads(Path(name).read_text()) for name in ("fused.json", "project.json")]
+    for task, old in zip(*tasks, strict=True):
         assert {key: task[key] for key in old} == old  # data, id and all annotations as they were
         (prediction,) = task["predictions"]
         assert prediction["model_version"] == FUSED
-        assert 0 <= prediction["score"] <= 1
-        marks = [each["id"] for each in prediction["result"]]
-        assert len(set(marks)) == len(marks)
+        scores = [each["score"] for each in prediction["result"]]
+        assert prediction["score"] == pytest.approx(np.mean(scores) if scores else 1)
+        assert len({each["id"] for each in prediction["result"]}) == len(scores)
         for each in prediction["result"]:
-            assert each["type"] == "labels"
-            assert (each["from_name"], each["to_name"]) in names
+            assert (each["type"], each["from_name"], each["to_name"]) == ("labels", "label", "text")
             value = each["value"]
             assert value["text"] == task["data"]["text"][value["start"] : value["end"]] != ""
             assert len(value["labels"]) == 1
-            assert 0 <= each["score"] <= 1
-        n_regions += len(marks)
+        n_regions += len(scores)
     assert n_regions == summary["spans"]["fused"]
-    shown = done("evaluate", "fused.json", "gold.json").stdout
-    assert "strict" in shown
-    assert "PER" in shown
 
 
 @quiet
@@ -412,15 +333,6 @@ def test_where_results_may_go():
             choose_target(path, "in.npz", found)
 
 
-def test_results_of_a_table():
-    write_table(pa.table(ANSWERS), "in.csv")
-    message = refused("fuse", "in.csv", "-o", "labels.json")
-    assert "no suffix that can be written" in message
-    assert ".csv .tsv .jsonl" in message
-    assert find_source("in.csv") is None
-    assert find_source("no-such-file") is None
-
-
 def test_inputs_are_never_overwritten():
     studio, brat, doccano = write_spans("label-studio"), "brat", "doccano"
     done("convert", studio, brat, "--to", "brat", "-q")
@@ -474,69 +386,42 @@ def test_confidence_beside_spans_without_any():
 
 
 def test_what_a_table_loses():
-    write_rows("in.csv", "item,worker,label,weight,time,truth", "1,a,x,0.5,9,x", "1,b,y,1,9,x", "2,b,y,1,9,")
+    Path("in.csv").write_text("item,worker,label,weight,time,truth\n1,a,x,0.5,9,x\n1,b,y,1,9,x\n2,b,y,1,9,\n")
     result = json.loads(done("convert", "in.csv", "out.tsv", "--weight", "weight", "--json").stdout)
     assert result["lost"] == ["other columns ('time')"]
     assert Path("out.tsv").read_text().splitlines()[:2] == ["item\tgold\tworker\tlabel\tweight", "1\tx\ta\tx\t0.5"]
     wide = json.loads(done("convert", "in.csv", "wide.csv", "--weight", "weight", "--to", "wide", "--json").stdout)
     assert "the weights of answers" in wide["lost"]
     assert Path("wide.csv").read_text().splitlines() == ["item,gold,a,b", "1,x,x,y", "2,,,y"]
-    write_rows("gaps.csv", "item,ann,bob", "1,x,y", "2,y,x", "3,,")
-    assert json.loads(done("convert", "gaps.csv", "gaps.tsv", "--json").stdout)["lost"] == ["1 item without an answer"]
 
 
 def test_what_cannot_be_converted():
     write_table(pa.table(ANSWERS), "in.csv")
-    spans = write_spans("label-studio")
-    assert "cannot be written as brat" in refused("convert", "in.csv", "out", "--to", "brat")
-    assert "not the name of a table" in refused("convert", "in.csv", "out.json")
-    assert "cannot be written as wide" in refused("convert", spans, "out.csv", "--to", "wide")
-    assert "Name it with --to" in refused("convert", spans, "out")
-    assert "name a folder" in refused("convert", spans, "out.json", "--to", "brat")
-    assert "name .json" in refused("convert", spans, "out", "--to", "label-studio")
-    assert "Give a folder: doccano" in refused("convert", spans, "out.jsonl", "--to", "doccano")
-    assert "does not exist" in refused("convert", "no-such.csv", "out.csv")
-    write_rows("soft.csv", "item,worker,label,weight", "1,a,x,0.5", "1,a,y,0.5", "1,b,y,1")
-    soft = ("convert", "soft.csv", "out.csv", "--weight", "weight")
-    assert "spread over several labels" in refused(*soft, "--to", "wide")
-    done(*soft)
-    assert Path("out.csv").read_text() == Path("soft.csv").read_text()
-    write_rows("names.csv", "item,worker,label", "1,item,x", "2,b,y")
-    assert "share a column" in refused("convert", "names.csv", "out.csv", "--to", "wide")
-
-
-def test_quiet_and_masks():
-    path = EXAMPLES["masks"]("masks")
-    assert done("convert", path, "out", "-q").stdout == ""
-    assert "6 masks by 3 readers of 2 images" in done("convert", path, "out").stdout
-    assert "cannot be written as long" in refused("convert", path, "out.csv", "--to", "long")
-    with pytest.raises(InputError, match="does not tell"):
-        choose_form(read_content(path), "out.csv", None)
-
-
-# ------------------------------------------------------------------------------------------------------------- formats
+    spans, masks = write_spans("label-studio"), write_masks("")
+    for words, *command in (
+        ("cannot be written as brat", "in.csv", "out", "--to", "brat"),
+        ("not the name of a table", "in.csv", "out.json"),
+        ("cannot be written as wide", spans, "out.csv", "--to", "wide"),
+        ("Name it with --to", spans, "out"),
+        ("name a folder", spans, "out.json", "--to", "brat"),
+        ("name .json", spans, "out", "--to", "label-studio"),
+        ("Give a folder: doccano", spans, "out.jsonl", "--to", "doccano"),
+        ("does not exist", "no-such.csv", "out.csv"),
+        ("cannot be written as long", masks, "out.csv", "--to", "long"),
+        ("does not tell in which format", masks, "out.csv"),
+    ):
+        assert words in refused("convert", *command)
 
 
 def test_all_formats_are_listed():
-    listed = json.loads(done("formats", "--json").stdout)["formats"]
-    assert [each["name"] for each in listed] == [*NAMES, "one-hot"]
-    by_name = {each["name"]: each for each in listed}
-    assert by_name["label-studio"]["read"] == ["spans", "answers", "tags"]
-    assert by_name["brat"]["suffixes"] == [".ann", "folder"]
-    assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
-    only_read = {each["name"] for each in listed if not each["written"]}
-    assert only_read - {"soft", "soft-long", "soft-wide", "soft-files"} == {
-        "mturk",
-        "toloka",
-        "appen",
-        "matrix",
-        "one-hot",
-    }
-    assert by_name["matrix"]["suffixes"] == [".npy"]
-    assert set(LAYOUTS) < set(commands.CHOICES["to"]())
+    listed = {each["name"]: each for each in json.loads(done("formats", "--json").stdout)["formats"]}
+    assert set(listed) > set(NAMES)
+    assert listed["label-studio"]["read"] == ["spans", "answers", "tags"]
+    assert listed["brat"]["suffixes"] == [".ann", "folder"]
+    assert (listed["csv"]["recognised_by"], listed["parquet"]["recognised_by"]) == ("name", "content")
+    assert {"mturk", "toloka", "appen", "matrix", "one-hot"} <= {name for name in listed if not listed[name]["written"]}
     shown = done("formats").stdout
     assert all(f"  {name} " in shown for name in NAMES)
-    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_fusing_twice_is_told():
@@ -544,10 +429,6 @@ def test_fusing_twice_is_told():
     done("fuse", path, "-o", "out.json", "--model", "majority", "-q")
     assert "results of an earlier fusion" in done("fuse", "out.json", "--model", "majority").stderr
     assert "earlier fusion" not in done("fuse", path, "--model", "majority").stderr
-
-
-def test_standard_input_is_a_table():
-    assert "Give the name of the file" in run("fuse", "-", standard_input="[{}]").stderr
 
 
 def test_pictures_that_are_in_no_folders(tmp_path):

@@ -21,7 +21,6 @@ from consilience.answers.tagging import (
     find_continuations,
     find_runs,
     find_spans,
-    follow_alone,
     judge_runs,
     split_tags,
     tag_transitions,
@@ -78,46 +77,6 @@ def test_confidences_are_those_of_enumeration(seed, relaxed):
         judged = judge_runs(parts, runs)
         for number, a, b, base, p in zip(*runs, judged, strict=True):
             assert p == pytest.approx(truths[number].get((a - base, b - base, tuple(codes[a:b])), 0.0), rel=0, abs=1e-9)
-
-
-def test_independent_tokens_are_a_chain_without_links():
-    rng = np.random.default_rng(0)
-    posterior = rng.dirichlet(np.ones(5), 9)
-    codes = rng.integers(0, 5, 9)
-    sequence = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
-    bounds = freeze(np.array([0, 4, 9]))
-    goes_on = find_continuations(*split_tags(CLASSES.tolist())).astype(float)
-    ones = freeze(np.ones(5)), freeze(np.ones((5, 5))), freeze(np.ones(5))
-    chain = follow_paths(bounds, posterior.copy(), *ones, codes, goes_on, freeze(np.zeros(5, np.int8)))
-    runs = find_runs(codes, CLASSES, sequence)
-    alone = judge_runs(follow_alone(posterior, codes, CLASSES, sequence), runs)
-    np.testing.assert_allclose(judge_runs(chain, runs), alone, rtol=0, atol=1e-12)
-
-
-def test_confidence_of_a_fit_is_that_of_its_chain():
-    """At calibration "none" the evidence is that of the fit, which `predict_proba` tells by its posteriors."""
-    project = cs.simulate.spans(30, n_types=2, length=(2, 3), density=0.3, seed=3)
-    model = cs.HiddenMarkov(transitions="bio", calibration="none", coupling=0.5).fit(project.spans)
-    table = model.to_spans().to_pydict()
-    r = project.spans.to_responses().with_classes(model.classes_)
-    logs = np.zeros((r.n_items, r.n_classes))
-    np.add.at(
-        logs,
-        r.item_of_answer(),
-        model.result_.learned.log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label],
-    )
-    chain, task = model.result_.learned.structure, model.result_.task
-    bounds = r.sequences.offsets
-    for document in range(5):
-        part = slice(bounds[document], bounds[document + 1])
-        factors = (chain.start_factor, chain.pair_factor, chain.end_factor)
-        truth = enumerate_spans(np.exp(logs[part] - logs[part].max()), *factors, model.classes_)
-        for row, name in enumerate(table["document"]):
-            if name == document:
-                start = list(task.start[task.offsets[document] :]).index(table["start"][row])
-                end = list(task.end[task.offsets[document] :]).index(table["end"][row]) + 1
-                tags = tuple(model.result_.labels.codes[part][start:end])
-                assert table["confidence"][row] == pytest.approx(truth[start, end, tags], rel=0, abs=1e-9)
 
 
 def exact_majority(spans):

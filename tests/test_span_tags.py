@@ -168,18 +168,6 @@ def test_left_out_spans_are_told_and_listed():
     assert r.labels[r.label].tolist() == ["B-ORG", "I-ORG", "I-ORG", "O", "O"]
 
 
-def test_known_spans_are_gold_of_fuse_and_can_be_taken_away():
-    spans = cs.Spans.from_frame(
-        {"document": [1, 2], "worker": ["a", "a"], "start": [0, 0], "end": [3, 3], "label": ["PER", "PER"]},
-        {1: "Ann Lee", 2: "Bob Ray"},
-        readings="all",
-        gold={"document": [1], "start": [0], "end": [7], "label": ["LOC"]},
-    )
-    r = spans.to_responses()
-    assert r.classes.tolist() == ["B-LOC", "B-PER", "I-LOC", "O"]
-    assert spans.without_gold().to_responses().classes.tolist() == ["B-PER", "O"]
-
-
 TABLE = {"doc": [1, 1, 1], "annotator": ["a", "a", "b"], "start": [0, 0, 4], "end": [3, 3, 7], "label": ["X", "X", "Y"]}
 
 
