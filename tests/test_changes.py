@@ -45,7 +45,7 @@ def test_the_words_count_what_differs_from_the_answers_alone():
     words, rows = say(fused), np.array(gold["item"])
     text = " ".join(words)
     assert words[0] == "100 labels are known."
-    n_differ = int(re.search(r"(\d+) of them differ from what the answers alone say", text)[1])
+    n_differ = int(re.search(r"(\d+) of them differ from what the answers say", text)[1])
     # Parameters know these labels, each item's own aside, so that little separates it from a fit that does not.
     assert abs(n_differ - int((alone.labels_[rows] != TRUTH[rows]).sum())) <= 5
     drawn = rows[np.array(gold["random"])]
@@ -61,9 +61,9 @@ def test_nothing_is_said_without_known_labels():
 def test_labels_that_agree():
     answers = np.repeat(np.arange(200) % 2, 5).reshape(200, 5)
     words = say(cs.DawidSkene().fit(cs.Answers.from_matrix(answers), gold={0: 0, 1: 1}))
-    assert words[:2] == ["2 labels are known.", "None differs from what the answers alone say."]
+    assert words[:2] == ["2 labels are known.", "The answers alone say the same."]
     one = say(cs.MajorityVote().fit(cs.Answers.from_matrix(answers), gold={0: 1}))
-    assert one[:2] == ["1 label is known.", "1 of them differs from what the answers alone say."]
+    assert one[:2] == ["1 label is known.", "1 of them differs from what the answers say."]
     # Without calibration nothing is inferred without known labels.
     plain = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers), gold={0: 0, 1: 1})
     assert say(plain) == ["2 labels are known."]
