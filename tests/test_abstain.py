@@ -11,7 +11,7 @@ import consilience as cs
 import oracles
 from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
-from consilience.inference.em import expect_from_votes, infer_posterior, maximise, run_em
+from consilience.inference.em import expect_from_votes, infer_posterior, maximise
 from consilience.inference.sources import Source
 from consilience.kernels import freeze
 
@@ -134,18 +134,6 @@ def anchored(blocks, r, gold):
     return [replace(b, log_prior=freeze(logs[b.first_item : b.first_item + b.n_items])) for b in blocks]
 
 
-@pytest.mark.parametrize("estimation", ["em", "variational"])
-def test_the_objective_never_falls(estimation):
-    for seed in range(3):
-        answers, _ = crowd(seed)
-        for r, model in (
-            (implicit(answers), cs.DawidSkene(estimation=estimation, tol=0, max_iter=40)),
-            (implicit(answers, LENGTHS), cs.HiddenMarkov(coupling=1.0, estimation=estimation, tol=0, max_iter=40)),
-        ):
-            model.fit(r)
-            assert (np.diff(model.trace_) >= -1e-8 * np.abs(model.trace_[1:])).all()
-
-
 def test_a_worker_who_is_never_silent():
     """Without smoothing its silence has probability 0: that must stay out of the arithmetic."""
     rng = np.random.default_rng(0)
@@ -158,16 +146,6 @@ def test_a_worker_who_is_never_silent():
             assert np.isfinite(model.trace_).all()
             assert np.mean(model.labels_ == np.array(LABELS)[truth]) > 0.8, smoothing
             np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
-    # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
-    options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
-    model, r = cs.DawidSkene(**options), cs.Answers.from_matrix(answers, labels=LABELS)
-    problem = model._pose(Source(r), None, cs.engines.Threads())
-    problem = replace(problem, placed=anchored(problem.placed, r, None))
-    found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
-    factors = problem.factors(found.workers)
-    expected, _ = infer_posterior(problem.engine, problem.placed, factors, found.structure)
-    model = cs.DawidSkene(**options).fit(implicit(answers))
-    np.testing.assert_allclose(model.posterior_, expected, atol=1e-8)
 
 
 def test_silence_tells():
@@ -189,14 +167,6 @@ def test_silence_tells():
     assert model.confusion_[:, 0, 2].min() > 0.8
 
 
-def test_weighted_silence():
-    answers, _ = crowd(2)
-    weight = np.full(answers.shape, 0.5)
-    model = cs.DawidSkene(tol=0, max_iter=20).fit(implicit(answers, weight=weight))
-    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
-    assert (np.diff(model.trace_) >= -1e-8 * np.abs(model.trace_[1:])).all()
-
-
 def test_background_rules():
     tags = {"sequence": [0, 0], "position": [0, 1], "worker": [0, 0], "label": ["B-X", "I-X"]}
     r = cs.Answers.from_frame(tags, abstain="answer")
@@ -216,51 +186,6 @@ def test_background_rules():
     r = cs.Answers.from_frame(plain, abstain="answer", background="y")
     assert r.classes.tolist() == ["x", "y"]
     assert r.vote_shares().tolist() == [0, 1]
-    given_classes = cs.Answers.from_frame(plain, abstain="answer", classes=["y", "O", "x"])
-    assert given_classes.background == "O"
-    assert cs.Answers.from_frame(plain).background is None
-    numbers = cs.Answers.from_frame({"item": [0], "worker": [0], "label": [1]}, abstain="answer", background=0)
-    assert numbers.classes.tolist() == [0, 1]
-
-
-def test_a_background_that_looks_like_a_slip():
-    def read(background, labels, **options):
-        frame = {"item": [*range(len(labels))], "worker": [0] * len(labels), "label": labels}
-        return cs.Answers.from_frame(frame, abstain="answer", background=background, **options)
-
-    for background, labels, meant in (
-        ("backgroud", ["background", "tumour"], "background"),
-        ("Other", ["other", "spam"], "other"),
-        ("noen", ["none", "a"], None),
-    ):
-        with pytest.raises(ParameterError) as caught:
-            read(background, labels, classes=[*labels])
-        assert f"background={background!r} is not among the classes. They are {labels[0]!r}" in str(caught.value)
-        if meant is not None:
-            with pytest.raises(ParameterError, match=f"Did you mean background='{meant}'?"):
-                read(background, labels)
-        assert read(background, labels, classes=[*labels, background]).background == background
-    for background, labels in (
-        ("O", ["B-X", "I-X"]),
-        ("O", ["x", "y"]),
-        ("neg", ["pos"]),
-        ("abnormal", ["normal"]),
-        ("not spam", ["spam"]),
-        (10001, [10000, 10002]),
-        ("none", ["x", 3]),
-    ):
-        assert read(background, labels).classes.tolist()[0] == background
-    assert read("O", ["B-X", "I-X"], classes=["B-X", "I-X"]).classes.tolist() == ["O", "B-X", "I-X"]
-
-
-def test_majority_vote_takes_silence_for_background():
-    answers, _ = crowd(3)
-    r = implicit(answers)
-    model = cs.MajorityVote().fit(r)
-    silent = (in_order(answers, r) < 0).all(axis=1)
-    assert (model.labels_[silent] == "a").all()
-    assert (model.posterior_[silent] == [1, 0, 0]).all()
-    np.testing.assert_array_equal(model.predict_proba(r), model.posterior_)
 
 
 def test_refusals():
@@ -272,26 +197,6 @@ def test_refusals():
             model.predict_proba(other)
     with pytest.raises(ParameterError, match="sequential"):
         cs.DawidSkene(workers="sequential").fit(quiet)
-    for start in ("moments", "best"):
-        with pytest.raises(ParameterError, match="start='majority'"):
-            cs.DawidSkene(start=start).fit(quiet)
-    with pytest.raises(InputError, match="abstain="):
-        cs.DawidSkene(start=cs.DawidSkene().fit(loud)).fit(quiet)
-    assert cs.DawidSkene(start=cs.DawidSkene().fit(quiet)).fit(quiet).converged_
-    assert cs.DawidSkene(start=cs.DawidSkene().fit(quiet)).fit(loud).converged_
-
-
-def test_predicting_where_the_fit_has_added_classes():
-    """The fit knows I-X too, which nobody said: other answers, read without it, are anchored to the same classes."""
-    frame = {"sequence": [0, 0, 1, 1], "position": [0, 3, 0, 2], "worker": [0, 1, 0, 1], "label": ["I-X", "B-Y"] * 2}
-    every = [(s, t) for s in range(2) for t in range(4)]
-    r = cs.Answers.from_frame(frame, items=every, abstain="answer")
-    model = cs.HiddenMarkov(transitions="bio", coupling=0.5, calibration="none").fit(r)
-    assert len(model.classes_) > r.n_classes
-    np.testing.assert_array_equal(model.predict_proba(r), model.posterior_)
-    other = cs.Answers.from_frame(frame, items=every, abstain="answer", background="outside")
-    with pytest.raises(InputError, match=r"'outside', is no class of the model.* Read them with the same background="):
-        model.predict_proba(other)
 
 
 def test_tags_with_silence():

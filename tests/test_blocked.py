@@ -40,28 +40,6 @@ def test_the_fit_is_that_of_the_other_answers(frame, form, tmp_path):
     assert fused.worker_report().worker.tolist() == plain.worker_report().worker.tolist()
 
 
-@pytest.mark.filterwarnings("ignore:There are too few answers")
-@pytest.mark.parametrize("block", [["7"], [7], [7, "7"]])
-def test_numbers_and_their_text_are_the_same_worker(block):
-    table = {"item": [0, 1, 2] * 4, "worker": np.repeat([3, 5, 7, 9], 3), "label": ["a", "b", "a"] * 4}
-    fused = cs.fuse(table, block=block)
-    assert fused.worker_report()["worker"].to_pylist() == [3, 5, 9]
-    table["worker"] = table["worker"].astype(str)
-    assert "7" not in cs.fuse(table, block=block).worker_report()["worker"].to_pylist()
-
-
-def test_a_list_of_nobody_blocks_nobody(frame):
-    for block in ([], (), pd.DataFrame({"worker": []})):
-        fused = cs.fuse(frame, block=block)
-        assert len(fused.workers_) == 8
-        assert fused.result_.blocked is None
-
-
-def test_a_whole_worker_report_is_no_list(frame):
-    with pytest.raises(InputError, match=r"All workers are blocked.*Of a worker report, keep only those to leave out"):
-        cs.fuse(frame, block=cs.fuse(frame).worker_report())
-
-
 def test_ids_that_are_no_workers_are_told_with_those_meant(frame):
     with pytest.warns(DataWarning, match="There are no answers of 1 worker to block: 'W1'.*Did you mean 'w1' by 'W1'"):
         cs.fuse(frame, block=["w5", "W1"])
@@ -73,13 +51,6 @@ def test_ids_that_are_no_workers_are_told_with_those_meant(frame):
         cs.fuse(frame, block="w1")
 
 
-def test_items_that_lose_all_answers_are_counted(frame):
-    alone = pd.DataFrame({"item": [900, 901, 902], "worker": "w2", "label": 0})
-    with pytest.warns(DataWarning, match="Only blocked workers have answered 3 items"):
-        fused = cs.fuse(pd.concat([frame, alone]), block=["w2"])
-    assert len(fused.labels_) == 203
-
-
 def test_updates_and_saved_models_leave_them_out_too(frame, tmp_path):
     fused = cs.fuse(frame, block=["w1"])
     fused.save(tmp_path / "model")
@@ -88,16 +59,6 @@ def test_updates_and_saved_models_leave_them_out_too(frame, tmp_path):
         model.update(more)
         assert "w1" not in model.worker_report().worker.tolist()
         assert model.update_.n_answers == 2
-
-
-def test_updates_without_answers_of_others(frame):
-    fused = cs.fuse(frame, block=["w1"])
-    fused.update(gold={0: 1})
-    assert fused.labels_[0] == 1
-    fused.update(pd.DataFrame({"item": [0, 300], "worker": ["w1", "w1"], "label": [0, 0]}))
-    assert fused.update_.n_answers == 0
-    assert len(fused.labels_) == 201
-    assert len(fused.workers_) == 7
 
 
 def test_matrices_spans_and_masks():
@@ -125,20 +86,6 @@ def test_scanned_answers(frame, tmp_path):
     assert stored.n_responses == len(without(frame, "w1", "w5"))
     assert cs.scan_answers(path, store=tmp_path / "stores").n_workers == 8
     assert cs.fuse(stored, block=["w2"]).result_.blocked.tolist() == ["w2"]
-
-
-def test_ids_that_are_no_workers_on_disk_are_told_as_in_memory(frame, tmp_path):
-    path = tmp_path / "answers.csv"
-    frame.to_csv(path, index=False)
-    for _ in range(2):  # the store is built, and found
-        with pytest.warns(
-            DataWarning, match="There are no answers of 1 worker to block: 'W1'.*Did you mean 'w1' by 'W1'"
-        ):
-            stored = cs.scan_answers(path, store=tmp_path / "stores", block=["w5", "W1"])
-        assert stored.n_workers == 7
-    for block, problem in (["x", "y"], "no answers of 2 workers to block"), (frame.worker, "All workers are blocked"):
-        with pytest.raises(InputError, match=problem):
-            cs.scan_answers(path, store=tmp_path / "stores", block=block)
 
 
 @pytest.mark.parametrize("size", [[], ["--memory", "2GB"]])

@@ -12,10 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-import oracles
 from command_line import run
 from consilience.inference.workers import WORKERS
-from consilience.results.worker_report import is_habit
 from real_data import FOLDER, gold_of, needs_data
 
 
@@ -139,30 +137,6 @@ def test_where_all_is_noise_nobody_is_accused_one_by_one(seed):
     assert not any("by chance" in remark for remark in as_columns(cs.DawidSkene().fit(answers))["remarks"])
 
 
-def test_an_answer_that_is_spread_counts_as_its_strongest_label():
-    _, table = make_clickers(1, n_items=40, n_workers=8)
-    votes = np.full((40, 8, 4), np.nan)
-    votes[table["item"], table["worker"]] = 0.1
-    votes[table["item"], table["worker"], table["label"]] = 0.7
-    model = cs.DawidSkene().fit(oracles.spread_answers(votes))
-    logs, q = model.result_.learned.log_weights, model.result_.labels.fitted
-    counts = np.zeros((8, 4, 4))
-    for item, worker, label in zip(*(table[name] for name in ("item", "worker", "label")), strict=True):
-        p = q[item] / (votes[item, worker] @ np.exp(logs[worker]))
-        counts[worker, label] += p / p.sum()
-    assert model.result_.chance == pytest.approx(judge_slowly(counts), rel=1e-6)
-
-
-def test_labels_need_not_be_classes():
-    _, table = make_clickers(2, n_items=100, n_workers=12)
-    names = np.array(["a", "b", "c", "d"], object)
-    label = names[table["label"]]
-    label[::9] = "unsure"
-    answers = cs.Answers.from_frame(table | {"label": label}, classes=["a", "b", "c", "d"])
-    found = as_columns(cs.DawidSkene().fit(answers))["chance"]
-    assert all(0 <= chance <= 1 for chance in found)
-
-
 def test_functions_with_one_label_are_not_judged_by_what_they_never_say():
     rng = np.random.default_rng(0)
     truth = rng.random(600) < 0.3
@@ -196,18 +170,6 @@ def test_the_column_outlives_saving_and_updates_and_is_empty_for_votes_and_strea
     stream = cs.DawidSkene().partial_fit(answers)
     assert set(as_columns(stream)["chance"]) == {None}
     assert set(as_columns(stream.partial_fit(answers))["chance"]) == {None}
-
-
-def test_worst_confusion_goes_by_rate():
-    # 15 of 100 cats are called dog, and 6 of 28 wolves: readers see rates.
-    truth = ["cat"] * 100 + ["wolf"] * 28 + ["dog"] * 60
-    one = ["dog"] * 15 + ["cat"] * 85 + ["dog"] * 6 + ["wolf"] * 22 + ["dog"] * 60
-    rows = [(item, worker, label) for worker in "xyz" for item, label in enumerate(truth)]
-    rows += [(item, "w", label) for item, label in enumerate(one)]
-    item, worker, label = map(list, zip(*rows, strict=True))
-    for model in (cs.DawidSkene(), cs.MajorityVote()):
-        report = as_columns(model.fit({"item": item, "worker": worker, "label": label}))
-        assert report["worst_confusion"][0].startswith("wolf -> dog")
 
 
 @pytest.fixture(scope="module")
@@ -246,53 +208,11 @@ def test_whom_to_look_at_first(clicked, tmp_path):
     assert [each.problem for each in find(cs.load(tmp_path / "model"), "chance")] == [finding.problem]
 
 
-def test_words_go_by_the_kind_of_source(clicked):
-    _, table = clicked
-    told = {kind: find(cs.fuse(table, source_kind=kind), "chance")[0] for kind in ("people", "models")}
-    assert "workers answer as if by chance" in told["people"].problem
-    assert "models answer as if by chance" in told["models"].problem
-    assert "ask" not in str(told["models"].remedies)
-    with pytest.raises(cs.errors.ParameterError, match="source_kind"):
-        cs.fuse(table, source_kind="robots")
-
-
 def test_the_kind_of_source_accuses_nobody_and_spares_nobody(clicked):
     _, table = clicked
     plain = cs.fuse(table)
     for kind in ("people", "functions", "models"):
         assert as_columns(cs.fuse(table, source_kind=kind))["remarks"] == as_columns(plain)["remarks"]
-
-
-def test_an_update_keeps_the_kind_of_source(clicked):
-    fused = cs.fuse(clicked[1], source_kind="models")
-    assert fused.result_.source_kind == "models"
-    fused.update(gold={0: 1})
-    assert fused.result_.source_kind == "models"
-
-
-def test_a_matrix_of_people_is_judged_alike_in_memory_and_in_a_file(clicked, tmp_path):
-    _, table = clicked
-    workers, column = np.unique(table["worker"], return_inverse=True)
-    matrix = np.full((max(table["item"]) + 1, len(workers)), -1)
-    matrix[table["item"], column] = table["label"]
-    np.save(tmp_path / "F.npy", matrix)
-    read, given = cs.fuse(tmp_path / "F.npy"), cs.fuse(cs.Answers.from_matrix(matrix))
-    assert read.result_.source_kind == given.result_.source_kind == "people"
-    assert as_columns(read)["remarks"] == as_columns(given)["remarks"]
-    assert "answers as if by chance" in as_columns(read)["remarks"]
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_functions_whose_silence_is_ignored_are_not_judged_by_chance(tmp_path):
-    truth = np.random.default_rng(0).integers(2, size=300)
-    heard = np.random.default_rng(1).random((300, 6)) < np.where(truth[:, None] == np.arange(6) % 2, 0.6, 0.2)
-    item, worker = np.nonzero(heard)
-    table = pa.table({"item": item, "worker": worker, "label": worker % 2})
-    pq.write_table(table, tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    found = [cs.DawidSkene().fit(answers) for answers in (cs.Answers.from_frame(table), stored)]
-    for model in (*found, cs.fuse(table, source_kind="people")):
-        assert model.result_.chance is None
 
 
 def test_kinds_of_sources_are_recognised():
@@ -320,12 +240,8 @@ def test_the_report_offers_the_list_and_the_command(clicked, tmp_path):
     files = [tmp_path / "answers.parquet", "--workers-report", tmp_path / "workers.csv"]
     done = run("fuse", *files, "--report", tmp_path / "report.html", "--source-kind", "people")
     assert done.exit_code == 0
-    # Those to look at come first, in the terminal and in the file.
-    table = done.stdout.partition("Workers, those to look at first")[2]
-    assert table.splitlines()[2].endswith("as if by chance")
     rows = (tmp_path / "workers.csv").read_text().splitlines()
     accused = [row.split(",")[0] for row in rows if "answers as if by chance" in row]
-    assert accused == [row.split(",")[0] for row in rows[1 : len(accused) + 1]]
     page = (tmp_path / "report.html").read_text()
     address = re.search(r'href="data:text/csv;charset=utf-8,([^"]*)" download="blocked.csv"', page)[1]
     names = unquote(address).split()
@@ -340,32 +256,12 @@ def test_the_report_offers_the_list_and_the_command(clicked, tmp_path):
     command[command.index("blocked.csv")] = str(tmp_path / "blocked.csv")
     done = run(*command[1:])
     assert done.exit_code == 0
-    # Those who were left out before are in the next list too.
-    (tmp_path / "blocked.csv").write_text(f"worker\n{accused[0]}\n")
-    assert run(*command[1:]).exit_code == 0
-    address = re.search(r"data:text/csv;charset=utf-8,([^\"]*)", (tmp_path / "report.html").read_text())[1]
-    assert unquote(address).split()[:2] == ["worker", accused[0]]
 
 
 def find_command(page):
     """Return the command that leaves workers out, in words; None if the page has none."""
     found = re.search(r"fuse without those by chance:</p>\s*<pre><code>(.*?)</code></pre>", page)
     return found and re.sub(r"<[^>]*>", "", found[1]).split()
-
-
-def test_the_report_names_no_command_where_no_file_of_answers_is_known(clicked, tmp_path):
-    model = cs.fuse(clicked[1])
-    model.save(tmp_path / "crowd.model")
-    cs.report(model, tmp_path / "python.html")
-    pd.DataFrame({"item": [0], "worker": ["new"], "label": [1]}).to_csv(tmp_path / "more.csv", index=False)
-    assert run("report", tmp_path / "crowd.model", "-o", tmp_path / "saved.html").exit_code == 0
-    update = ["update", tmp_path / "crowd.model", tmp_path / "more.csv", "--report", tmp_path / "update.html"]
-    assert run(*update).exit_code == 0
-    for name in ("python", "saved", "update"):
-        page = (tmp_path / f"{name}.html").read_text()
-        assert "to fuse without those by chance.</p>" in page
-        assert find_command(page) is None
-        assert "answers.csv" not in page
 
 
 @needs_data
@@ -391,16 +287,6 @@ def test_to_block_those_named_does_not_hurt_real_crowds(name):
         assert lost <= max(1, 0.003 * len(after))
 
 
-def test_items_that_only_clickers_answered_are_lost():
-    _, table = make_clickers(1)
-    model = cs.fuse(table)
-    accused = [m for m, remark in enumerate(as_columns(model)["remarks"]) if "by chance" in remark]
-    more = {"item": np.array([1000, 1001]), "worker": np.array(accused[:1] * 2), "label": np.array([0, 1])}
-    model = cs.fuse({name: np.concatenate([table[name], more[name]]) for name in table})
-    told = next(each.problem for each in model.findings_ if "as if by chance" in each.problem)
-    assert re.search(r"Without them [2-9] items lose all answers", told)
-
-
 def test_who_calls_one_class_another_gets_a_remark():
     crowd = cs.simulate.independent(300, n_workers=12, n_classes=4, answers_per_item=5, accuracy=0.85, seed=4)
     r = crowd.responses
@@ -412,13 +298,6 @@ def test_who_calls_one_class_another_gets_a_remark():
         remarks = dict(zip(report["worker"], report["remarks"], strict=True))
         assert re.fullmatch(r"calls (bug feature|feature bug) \([5-9][0-9]%\)", remarks.pop("w7"))
         assert set(remarks.values()) == {""}
-    (finding,) = find(cs.fuse(table), "workers")
-    assert re.match(
-        r"1 worker \(.*% of the answers\) mostly calls one class another: 'w7' calls \w+ \w+ \(\d\d%\)\.$",
-        finding.problem,
-    )
-    # Too seldom, too few answers, perhaps by chance, and a habit.
-    assert [is_habit(*each) for each in ((0.5, 30.0), (0.9, 9.0), (0.6, 10.0), (0.8, 10.0))] == [False] * 3 + [True]
 
 
 @pytest.mark.filterwarnings("ignore")

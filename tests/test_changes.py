@@ -54,28 +54,6 @@ def test_the_words_count_what_differs_from_the_answers_alone():
     assert abs(n_right - int((alone.labels_[drawn] == TRUTH[drawn]).sum())) <= 1
 
 
-def test_nothing_is_said_without_known_labels():
-    assert describe_known(View(cs.fuse(CROWD.responses))) == []
-
-
-def test_labels_that_agree():
-    answers = np.repeat(np.arange(200) % 2, 5).reshape(200, 5)
-    words = say(cs.DawidSkene().fit(cs.Answers.from_matrix(answers), gold={0: 0, 1: 1}))
-    assert words[:2] == ["2 labels are known.", "The answers alone say the same."]
-    one = say(cs.MajorityVote().fit(cs.Answers.from_matrix(answers), gold={0: 1}))
-    assert one[:2] == ["1 label is known.", "1 of them differs from what the answers say."]
-    # Without calibration nothing is inferred without known labels.
-    plain = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers), gold={0: 0, 1: 1})
-    assert say(plain) == ["2 labels are known."]
-
-
-def test_known_labels_that_are_not_said_to_be_random():
-    gold = dict(enumerate(TRUTH[:50].tolist()))
-    assert "If these were drawn at random" in " ".join(say(cs.DawidSkene().fit(CROWD.responses, gold=gold)))
-    few = dict(enumerate(TRUTH[:19].tolist()))
-    assert "interval" not in " ".join(say(cs.DawidSkene().fit(CROWD.responses, gold=few)))
-
-
 def test_known_labels_that_contradict_a_sure_crowd_are_named():
     alone = cs.fuse(CROWD.responses)
     confidence = np.asarray(alone.to_frame()["confidence"])
@@ -91,12 +69,6 @@ def test_known_labels_that_contradict_a_sure_crowd_are_named():
     words = say(cs.fuse(CROWD.responses, gold=many))
     assert any(re.match("[3456] known labels contradict labels.* Check this.", each) for each in words)
     assert not any("So few" in each for each in words)
-
-
-def test_agreeing_labels_contradict_nothing():
-    alone = cs.fuse(CROWD.responses)
-    gold = dict(enumerate(alone.labels_[:40].tolist()))
-    assert "contradict" not in " ".join(say(cs.fuse(CROWD.responses, gold=gold)))
 
 
 def slow_interval(n_right, n):
@@ -199,14 +171,3 @@ def test_a_round_of_review_on_the_command_line(tmp_path, monkeypatch):
     assert result.exit_code == 2
     assert f"1 item more than one label, such as '{listed[0]['item']}'" in result.stderr
     assert run("fuse", "answers.csv", "--gold", "-", "--gold", "-", "--graph", "-").exit_code == 2
-
-
-def test_files_without_answers_on_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "answers.csv").write_text("item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
-    assert run("fuse", "answers.csv", "--save", "m.model", "--no-answers", "-q").exit_code == 0
-    with pytest.raises(cs.errors.NotFittedError, match="holds no answers"):
-        cs.load("m.model").responses_  # noqa: B018
-    result = run("fuse", "answers.csv", "--no-answers")
-    assert result.exit_code == 2
-    assert "--no-answers needs --save" in result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -20,19 +19,11 @@ from consilience.kernels import compile as compilation
 from consilience.kernels import freeze
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
-from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
+from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.graph import sweep_mean_field, sweep_messages, sweep_modes
 from effort import examples, rest_robust
 
 # ------------------------------------------------------------------------------------------------------------- widths
-
-
-@pytest.mark.parametrize("n_classes", [1, 2, MOST_UNROLLED, MOST_UNROLLED + 1, 1000])
-def test_a_width_is_as_long_as_there_are_classes(n_classes):
-    for size in (0, LARGE - 1, LARGE, 10 * LARGE):
-        width = width_of(n_classes, size)
-        assert len(width) == n_classes
-        assert isinstance(width, tuple) == (size >= LARGE and n_classes <= MOST_UNROLLED)
 
 
 def test_all_blocks_of_a_data_set_have_the_same_width():
@@ -212,39 +203,6 @@ for labels in (["a", "b", "a"], ["a", "b", "c"]):
 """
     told = [run_python(code, NUMBA_CACHE_DIR=str(tmp_path)).splitlines() for _ in range(2)]
     assert told == [["consilience INFO Compiling for the first use: a few seconds."], []]
-
-
-@pytest.mark.robust
-def test_the_library_says_nothing_by_itself(tmp_path):
-    code = "import consilience as cs; cs.MajorityVote().fit({'item': [1], 'worker': [1], 'label': ['a']})"
-    assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path)) == ""
-
-
-def run_on_terminal(command, **more):
-    """Return (what it prints, what it shows on the terminal that stderr is)."""
-    main, child = pytest.importorskip("pty").openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", **more}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=child, env=environment) as process:
-        os.close(child)
-        shown = b""
-        with contextlib.suppress(OSError):  # the end of a terminal, on Linux
-            while part := os.read(main, 65536):
-                shown += part
-        printed = process.stdout.read()
-    os.close(main)
-    assert process.returncode == 0, shown
-    return printed, shown
-
-
-@pytest.mark.robust
-def test_compiling_is_shown_on_a_terminal(tmp_path):
-    answers = tmp_path / "answers.csv"
-    answers.write_text("item,worker,label\n1,a,x\n1,b,y\n2,a,y\n", encoding="utf-8")
-    main = "from consilience.cli.main import main; main()"
-    command = [sys.executable, "-c", main, "fuse", str(answers), "--model", "majority"]
-    runs = [run_on_terminal(command, NUMBA_CACHE_DIR=str(tmp_path / "cache")) for _ in range(2)]
-    assert b"Compiling for the first use: a few seconds." in runs[0][1]
-    assert b"Compiling" not in runs[0][0] + runs[1][0] + runs[1][1]
 
 
 FIRST_FIT = f"import runpy; runpy.run_path({str(Path(__file__).parents[1] / 'benchmarks' / 'first_fit.py')!r})"

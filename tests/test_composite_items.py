@@ -52,18 +52,6 @@ def test_an_item_may_be_several_columns(item):
     assert out["pair"].tolist() == list(PAIRS) * PROMPTS
 
 
-def test_a_column_with_a_comma_is_one_column():
-    table = make_table().assign(**{"prompt,pair": np.repeat(np.arange(12), 3)})
-    assert cs.Answers.from_frame(table, item="prompt,pair").items.tolist() == list(range(12))
-
-
-def test_it_is_the_same_as_one_column_that_joins_them():
-    table = make_table()
-    joined = table.assign(item=table["prompt"].astype(str) + "/" + table["pair"])
-    one, two = cs.Answers.from_frame(joined), cs.Answers.from_frame(table, item=["prompt", "pair"])
-    np.testing.assert_array_equal(cs.DawidSkene().fit(one).posterior_, cs.DawidSkene().fit(two).posterior_)
-
-
 @pytest.mark.parametrize("form", ["table", "tuples", "ids", "columns", "text"])
 def test_known_labels_are_matched_by_the_same_columns(form):
     gold = {"prompt": [0, 3], "pair": ["a|c", "a-b"], "label": ["y", "y"]}
@@ -102,13 +90,6 @@ def test_update_save_and_load_keep_the_columns(tmp_path):
     assert {"prompt", "pair"} <= set(model.next_items(3).columns)
 
 
-def test_wide_tables_may_have_items_of_several_columns():
-    wide = make_table().pivot_table(index=["prompt", "pair"], columns="worker", values="label", aggfunc="first")
-    r = cs.Answers.from_frame(wide.reset_index(), item=["prompt", "pair"], format="wide")
-    assert r.n_items == 12
-    assert r.workers.tolist() == list(WORKERS)
-
-
 def test_the_error_about_repeated_answers_asks_for_further_columns():
     with pytest.raises(cs.errors.InputError) as caught:
         cs.Answers.from_frame(make_table().assign(row=range(36)), item="prompt")
@@ -119,27 +100,6 @@ def test_the_error_about_repeated_answers_asks_for_further_columns():
     with pytest.raises(cs.errors.InputError) as caught:
         cs.Answers.from_frame(twice, item=["prompt", "pair"])
     assert "several columns" not in str(caught.value)
-
-
-def test_errors_name_the_column_that_is_not_there():
-    with pytest.raises(cs.errors.InputError, match=r"has no column 'pairs'.*item='pair'"):
-        cs.Answers.from_frame(make_table(), item=["prompt", "pairs"])
-    table = make_table().astype({"pair": object})
-    table.loc[4, "pair"] = None
-    with pytest.raises(cs.errors.InputError, match=r"'prompt\|pair' of .* has 1 missing value"):
-        cs.Answers.from_frame(table, item=["prompt", "pair"])
-
-
-def test_sequences_may_be_named_by_several_columns():
-    table = (
-        make_table()
-        .rename(columns={"pair": "chapter"})
-        .assign(position=lambda t: t["prompt"] % 3, book=lambda t: t["prompt"] // 3)
-    )
-    r = cs.Answers.from_frame(table, sequence=["book", "chapter"], position="position")
-    assert len(r.sequences) == 4
-    out = cs.HiddenMarkov(calibration="none", coupling=0.5).fit(r).to_frame()
-    assert list(out.columns[:4]) == ["sequence", "position", "book", "chapter"]
 
 
 def test_the_command_line_takes_several_columns(tmp_path):
@@ -159,9 +119,3 @@ def test_the_command_line_takes_several_columns(tmp_path):
     judged = invoke("evaluate", tmp_path / "out.parquet", tmp_path / "gold.csv", "--item", "prompt,pair", "--json")
     assert judged.exit_code == 0, judged.output
     assert json.loads(judged.stdout)["accuracy"] == 1
-
-
-def test_scanned_answers_have_such_items_too(tmp_path):
-    make_table().to_csv(tmp_path / "answers.csv", index=False)
-    scanned = cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair")
-    assert scanned.items.tolist() == cs.read_answers(tmp_path / "answers.csv", item=["prompt", "pair"]).items.tolist()

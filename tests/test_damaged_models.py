@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import consilience as cs
@@ -78,32 +77,14 @@ def test_what_is_wrong_is_said(path):
         ({"arrays/prior.npy": None}, r"the array 'prior' is missing"),
         ({"arrays/more.npy": array(np.ones(2))}, r"there is no array 'more' in such a model"),
         ({"readme.txt": b"hello"}, r"it holds 'readme.txt', which is no part of a model"),
-        ({"arrays/prior.npy": array(np.ones(3) / 3)}, r"arrays/prior.npy has the shape \(3,\), and not \(2\)"),
-        ({"arrays/prior.npy": array(np.ones(2))}, r"arrays/prior.npy does not hold probabilities that sum to 1"),
         ({"arrays/prior.npy": array(np.full(2, np.nan))}, r"does not hold probabilities"),
-        ({"arrays/prior.npy": array(np.array([1, 0]))}, r"holds values of type <i8, and not <f8"),
         ({"arrays/prior.npy": b"nothing"}, r"magic string"),
-        ({"arrays/prior.npy": array(np.array([None, 1], object))}, r"allow_pickle=False"),
         ({"arrays/labels/codes.npy": array(np.array([0, 1, 2, 0]))}, r"does not hold indices of classes"),
         (
             {"arrays/estimates/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
             r"does not hold logarithms of probabilities",
         ),
-        (
-            {"arrays/estimates/further/_sequential_counts.npy": array(np.full((2, 3, 2, 2), -1.0))},
-            r"does not hold counts",
-        ),
-        (
-            {"columns/names/workers.arrow": model_files.write_column(pa.table({"values": ["u", "u"]}))},
-            r"are not distinct",
-        ),
-        (
-            {"columns/names/workers.arrow": model_files.write_column(pa.table({"values": ["u", None]}))},
-            r"missing entries",
-        ),
-        ({"columns/names/workers.arrow": model_files.write_column(pa.table({"values": pa.nulls(2)}))}, r"plain values"),
         ({"model.json": b"[" * 20_000}, r"model.json is not JSON"),
-        ({"model.json": b"{"}, r"model.json is not JSON"),
     ]
     for members, expected in cases:
         path.write_bytes(original)
@@ -118,7 +99,6 @@ def test_what_is_wrong_is_said(path):
     ("entries", "expected"),
     [
         ({"model": "Dawid"}, "holds a model 'Dawid', which this release does not know. It knows 'MajorityVote'"),
-        ({"model": 3}, "the model in the header cannot be 3"),
         ({"model": "DawidSkene"}, "in such a model"),
         ({"parameters": {}}, "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode'"),
         ({"fusion": []}, "the fusion in the header cannot be []"),
@@ -127,9 +107,6 @@ def test_what_is_wrong_is_said(path):
             "the entry of the result 'backend', 'blocked', 'by_fuse', 'calibrated', 'chance'",
         ),
         ({"more": 1}, "there is no entry of the header 'more'"),
-        ({"version": 2}, "newer release of consilience (version 2 of the format; this release reads up to 1)"),
-        ({"version": "1"}, "model.json names no version, but '1'"),
-        ({"format": "other"}, "is not a model saved by consilience"),
     ],
 )
 def test_a_damaged_header_is_explained(entries, expected, path):
@@ -141,31 +118,14 @@ def test_a_damaged_header_is_explained(entries, expected, path):
     ("place", "value", "expected"),
     [
         ("backend", "excel", "backend cannot be 'excel'"),
-        ("names", None, "names cannot be None"),
-        ("names/normalised", 1, "names/normalised cannot be 1"),
-        ("prior", None, "prior cannot be None"),
-        ("labels/keys", {"item": "column"}, "the column 'labels/keys/item' is missing"),
-        ("labels/keys", {"x": "column"}, "the column 'labels/keys/x' is missing"),
-        ("labels/uncalibrated", None, "there is no array 'labels/uncalibrated' in such a model"),
         ("estimates/kind", "robots", "estimates/kind cannot be 'robots'"),
         ("estimates/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
         ("estimates/structure", {}, "the entry of estimates/structure 'bound', 'coupling'"),
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
-        ("course/starts", {"votes": "array"}, "the array 'course/starts/votes' is missing"),
-        ("course/smoothing", [1.0], "course/smoothing cannot be [1.0]"),
-        ("course/smoothing", [1.0, -1.0], "course/smoothing cannot be -1.0"),
-        ("past", None, "there is no array 'past/"),
         ("intervals/workers", None, "there is no array 'intervals/workers'"),
-        ("copies", [[0]], "copies cannot be [[0]]"),
         ("copies", [[0, 9]], "a group of copies names a worker who is not there"),
-        ("calibrated", None, "there is no array 'calibrated/known_scores'"),
-        ("calibrated/found/power", 0, "calibrated/found/power cannot be 0"),
-        ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
-        ("coupling", None, "the coupling is not that of HiddenMarkov"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
-        ("comparison", {"n_items": "4"}, "the entry of comparison 'absolute_"),
         ("task", {"name": "spans"}, "the entry of task 'documents', 'end'"),
-        ("task", {"name": "masks"}, "task cannot be"),
         ("more", 1, "there is no entry of the result 'more'"),
     ],
 )
@@ -191,22 +151,6 @@ def test_parameters_go_through_the_checks_of_the_model(path):
     ]:
         change_header(path, parameters=header["parameters"] | {name: value})
         assert expected in complaint(path)
-
-
-def test_a_field_must_be_the_one_of_its_parameters(tmp_path):
-    crowd = cs.simulate.network(15, n_workers=3, n_classes=2, degree=3, seed=1)
-    path = cs.MarkovField(coupling=0.5).fit(crowd.responses, graph=crowd.graph).save(tmp_path / "a.model")
-    header = json.loads(model_files.unpack(path.read_bytes())["model.json"])
-    header["fusion"]["estimates"]["structure"]["coupling"] = 1e308
-    change_header(path, **header)
-    assert "the field is not the one that the parameters call for" in complaint(path)
-
-
-def test_no_path_no_model(tmp_path):
-    assert "There is no file" in complaint(tmp_path / "none")
-    assert "is not a model saved by consilience" in complaint(tmp_path)
-    (tmp_path / "text").write_text("hello")
-    assert "is not a model saved by consilience" in complaint(tmp_path / "text")
 
 
 # ------------------------------------------------------------------------------------- what is written, and what is old

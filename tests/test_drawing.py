@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -64,20 +63,3 @@ def test_bad_input_of_a_report_leaves_everything_as_it_was(answers, option):
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--report", "r.html", option, value)
     assert result.exit_code == 2
     assert os.listdir() == ["answers.csv"]
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_characters_that_no_picture_can_hold_are_replaced(tmp_path):
-    """vl-convert aborts the process at them."""
-    said = np.random.default_rng(1).integers(0, 3, (60, 5))
-    names = ["a\x00", "b\x1b[31m\ufffe", "c\x7f"]
-    table = {
-        "item": np.repeat([f"{i}\x01" for i in range(60)], 5),
-        "worker": np.tile([f"{w}\x02\uffff" for w in range(5)], 60),
-        "label": [names[label] for label in said.ravel()],
-    }
-    page = cs.report(cs.fuse(table), tmp_path / "r.html").read_text("utf-8")
-    assert page.count("<svg") > 3
-    pairs = {"left": names * 20, "right": (names[1:] + names[:1]) * 20, "winner": ["left", "right", "right"] * 20}
-    ranking = cs.rank(pairs)
-    assert "<svg" in cs.report(ranking, tmp_path / "r.html").read_text("utf-8")

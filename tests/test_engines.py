@@ -12,7 +12,7 @@ import consilience as cs
 import dask_kills
 import oracles
 from consilience.answers import blocks
-from consilience.engines import ENGINES, open_engine
+from consilience.engines import ENGINES
 from consilience.engines.base import Engine, Threads
 from consilience.engines.dask import Dask
 from consilience.errors import ParameterError
@@ -99,18 +99,6 @@ def test_blocks_hold_every_answer_once(size, sequences, monkeypatch):
         assert np.array_equal(starts, r.sequences.offsets[:-1])
 
 
-def test_one_heavy_item_is_one_block(monkeypatch):
-    """An item is never split, however many answers it has."""
-    monkeypatch.setattr(blocks, "BLOCK_SIZE", 10)
-    answers = np.full((20, 300), -1)
-    answers[:, 0] = 1
-    answers[7] = 1
-    r = cs.Answers.from_matrix(answers, labels=[0, 1])
-    cut = blocks.cut_blocks(r, r.worker, r.n_workers)
-    assert sum(block.n_items for block in cut) == 20
-    assert max(len(block.codes) for block in cut) >= 300
-
-
 # ------------------------------------------------------------------------------------------------------------ threads
 
 
@@ -165,39 +153,6 @@ def test_map_does_not_run_far_ahead():
     assert sorted(begun) == list(range(100))
 
 
-def test_an_error_in_a_block_is_raised():
-    def fail(x):
-        raise ZeroDivisionError(x)
-
-    for engine in (Threads(1), Threads(3)):
-        with pytest.raises(ZeroDivisionError):
-            list(engine.map(fail, [1, 2, 3, 4]))
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True])
-def test_bad_number_of_threads(value):
-    with pytest.raises(ParameterError, match=r"The 'n_threads' parameter of Threads must be a whole number >= 1\. Got"):
-        Threads(value)
-
-
-def opened(engine):
-    """Return the engine that is meant."""
-    with open_engine(engine) as found:
-        return found
-
-
-def test_opening_engines():
-    assert isinstance(opened(None), Threads)
-    assert isinstance(opened("threads"), Threads)
-    engine = Threads(2)
-    assert opened(engine) is engine
-    for wrong in ("spark", 3, object()):
-        with pytest.raises(ParameterError, match="The 'engine' parameter of fit must be None, 'threads', 'dask'"):
-            opened(wrong)
-    with pytest.raises(ParameterError, match="'engine' parameter"):
-        cs.DawidSkene().fit({"item": [1], "worker": [1], "label": [1]}, engine="gpu")
-
-
 class Counting(Threads):
     """Threads that count how often they are used, and whether they were closed."""
 
@@ -247,17 +202,6 @@ def test_the_engine_reaches_all_that_is_done_with_data(name):
         assert engine.n_maps > 0
 
 
-def test_the_engine_reaches_the_comparison(monkeypatch):
-    """All of `fuse` runs on the engine that was given: no other is made."""
-    monkeypatch.setitem(ENGINES, "threads", lambda: pytest.fail("another engine was made"))
-    network = cs.simulate.network(200, n_workers=5, n_classes=2, seed=2)
-    engine = Counting()
-    fused = cs.fuse(network.responses, graph=network.graph, engine=engine)
-    assert fused.comparison_ is not None
-    assert fused.graph_check_ is not None
-    assert engine.n_maps > 0
-
-
 def test_an_engine_of_ones_own(small_blocks):
     """An engine knows nothing of models: anything that maps will do."""
 
@@ -273,36 +217,6 @@ def test_an_engine_of_ones_own(small_blocks):
 
 
 # --------------------------------------------------------------------------------------------------------------- Dask
-
-
-def test_dask_without_a_client_makes_one(monkeypatch):
-    closed = []
-
-    class Cluster:
-        def __init__(self, *args, **settings):
-            self.args = args
-
-        def close(self):
-            closed.append(type(self))
-
-    class Client(Cluster):
-        pass
-
-    monkeypatch.setattr(distributed, "LocalCluster", Cluster)
-    monkeypatch.setattr(distributed, "Client", Client)
-    with open_engine("dask") as engine:
-        assert isinstance(engine.client, Client)
-        assert isinstance(engine.client.args[0], Cluster)
-    assert closed == [Client, Cluster]
-
-
-@pytest.mark.robust
-def test_a_client_of_ones_own_is_left_open(client):
-    with Dask(client) as engine:
-        assert engine.client is client
-    assert client.status == "running"
-    assert opened("dask").client is client  # the current one
-    assert client.status == "running"
 
 
 @pytest.mark.robust
@@ -331,16 +245,3 @@ def test_blocks_are_spread_over_the_cluster(small_blocks, client):
 
 def len_of_block(block, extra):
     return block.n_items + extra
-
-
-@pytest.mark.robust
-def test_dask_engines_by_name(small_blocks, client):
-    r, gold = crowd()
-    here = cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold)
-    assert isinstance(opened(client), Dask)
-    assert isinstance(opened("dask"), Dask)  # the current client
-    for engine in (client, "dask"):
-        assert_same_bits(cs.DawidSkene(tol=0, max_iter=3).fit(r, gold=gold, engine=engine), here)
-    assert repr(Dask(client)).startswith("Dask(<Client")
-    with pytest.raises(ParameterError, match="'engine' parameter"):
-        opened(client.cluster)

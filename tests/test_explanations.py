@@ -12,7 +12,6 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import InputError, NotFittedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 CROWD = cs.simulate.independent(150, n_workers=12, n_classes=4, answers_per_item=4, accuracy=(0.4, 0.9), seed=1)
@@ -65,14 +64,6 @@ def test_parts_add_up_for_independent_items(model):
         check_sum(model, PLAIN.items[row], row)
 
 
-def test_calibration_is_the_last_step():
-    found = cs.DawidSkene(calibration=0.5).fit(PLAIN).explain(3)
-    assert [part.kind for part in found.parts[-2:]] == ["left out", "power"]
-    *others, power = (part.weight for part in found.parts)
-    assert power == pytest.approx(-0.5 * math.fsum(others))
-    assert "sum before calibration" in str(found)
-
-
 def test_weights_and_answers_that_are_spread():
     rng = np.random.default_rng(0)
     votes = rng.dirichlet([1.0, 1.0, 1.0], (60, 5))
@@ -94,16 +85,6 @@ def test_silence_is_a_part():
         assert sum(part.kind == "silence" for part in found.parts) == 1
 
 
-def test_near_copies_count_once():
-    votes = np.random.default_rng(2).integers(0, 3, (200, 6))
-    truth = np.random.default_rng(3).integers(0, 3, 200)
-    votes = np.where(np.random.default_rng(4).random((200, 6)) < 0.6, truth[:, None], votes)
-    votes[:, 5] = votes[:, 4]
-    model = cs.fuse(cs.Answers.from_matrix(votes))
-    assert model.copies_
-    check_sum(model, 9, 9)
-
-
 def test_what_else_is_known_of_an_item_is_a_part():
     prior = np.random.default_rng(0).dirichlet(np.ones(4), 150)
     model = cs.DawidSkene().fit(PLAIN, item_prior=prior)
@@ -117,20 +98,6 @@ def test_what_else_is_known_of_an_item_is_a_part():
     assert any(part.kind == "classifier" for part in found.parts)
 
 
-def test_a_loaded_model_names_what_it_does_not_hold(tmp_path):
-    prior = np.random.default_rng(0).dirichlet(np.ones(4), 150)
-    model = cs.DawidSkene().fit(PLAIN, item_prior=prior)
-    before = model.explain(5)
-    model.save(tmp_path / "whole.model")
-    after = cs.load(tmp_path / "whole.model").explain(5)
-    assert {part.kind: part.weight for part in after.parts if part.worker is None} == pytest.approx(
-        {part.kind: part.weight for part in before.parts if part.worker is None}
-    )
-    model.save(tmp_path / "bare.model", answers=False)
-    with pytest.raises(NotFittedError, match="holds no answers"):
-        cs.load(tmp_path / "bare.model").explain(5)
-
-
 def test_known_labels_decide():
     model = cs.DawidSkene().fit(PLAIN, gold={4: 2})
     found = model.explain(4)
@@ -139,13 +106,6 @@ def test_known_labels_decide():
     assert found.log_odds == math.inf
     assert math.isfinite(sum(part.weight for part in found.parts[:-1]))
     assert "known label, which decides" in str(found)
-
-
-def test_items_without_answers_have_the_prior_alone():
-    votes = np.array([[0, 0], [1, 1], [-1, -1], [0, 0]])
-    model = cs.DawidSkene().fit(cs.Answers.from_matrix(votes))
-    found, _, _ = check_sum(model, 2, 2)
-    assert not any(part.kind in ("answer", "power") for part in found.parts)
 
 
 def chain_without_one(model, evidence, prior, place):
@@ -178,13 +138,6 @@ def test_the_rest_of_a_sequence_is_what_its_other_positions_say():
         assert part.weight == pytest.approx(rest[a] - rest[b], abs=1e-6)
 
 
-def test_sequential_workers_add_up():
-    r = cs.simulate.sequences(40, length=8, n_workers=4, n_classes=3, seed=2).responses
-    model = cs.HiddenMarkov(workers="sequential").fit(r)
-    for row in (3, 77, 200):
-        check_sum(model, r.items[row], row, known=("sequence",))
-
-
 def test_neighbours_are_what_a_field_adds():
     """By mean field, neighbours add coupling times the difference of their probabilities."""
     network = cs.simulate.network(200, n_workers=8, n_classes=3, answers_per_item=3, seed=1)
@@ -211,27 +164,6 @@ def test_votes_are_shares():
     assert votes.explain(2).parts[-1].kind == "known label"
 
 
-def test_beyond_twenty_workers_the_others_are_one_part():
-    simulated = cs.simulate.independent(60, n_workers=35, n_classes=2, seed=3)
-    model = cs.DawidSkene(estimation="em").fit(simulated.responses)
-    found, _, _ = check_sum(model, 0, 0, known=("other answers",))
-    assert [part.kind for part in found.parts].count("answer") == 20
-    assert "15 other workers" in str(found)
-
-
-def test_certain_items_stay_finite():
-    """Five hundred workers who agree leave nothing of the other class."""
-    votes = np.tile(np.arange(40)[:, None] % 2, (1, 600))
-    found = cs.DawidSkene().fit(cs.Answers.from_matrix(votes)).explain(0)
-    assert math.isfinite(found.log_odds)
-    assert "more than a million to 1" in str(found)
-
-
-def test_one_class_has_nothing_against_it():
-    with pytest.raises(InputError, match="only one class"):
-        cs.DawidSkene().fit({"item": [1, 2], "worker": [1, 1], "label": ["x", "x"]}).explain(1)
-
-
 def test_what_is_shown():
     model = cs.DawidSkene().fit(PLAIN)
     found = model.explain("12")  # as the command line gives it
@@ -245,32 +177,6 @@ def test_what_is_shown():
     assert found._repr_html_().count("<tr") == len(lines) - 2
     named = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["<b>", "c", "c"], "label": ["x", "y", "x"]})
     assert "<b>" not in named.explain(1)._repr_html_()
-
-
-@pytest.mark.parametrize(
-    ("item", "words"),
-    [
-        ("imgae 2", r"no item 'imgae 2'. Did you mean 'image 2'"),
-        ("zzz", r"no item 'zzz'. There are 'image 0', 'image 1', 'image 2'"),
-    ],
-)
-def test_items_that_are_not_there(item, words):
-    table = {"item": ["image 0", "image 1", "image 2"], "worker": [1, 1, 1], "label": ["x", "y", "x"]}
-    with pytest.raises(InputError, match=words):
-        cs.DawidSkene().fit(table).explain(item)
-
-
-def test_positions_that_are_not_there():
-    r = cs.simulate.sequences(10, length=4, n_workers=3, n_classes=2, seed=1).responses
-    model = cs.HiddenMarkov().fit(r)
-    owner = r.sequences.ids[0]
-    assert model.explain((str(owner), "2")).item == (owner, 2)
-    with pytest.raises(InputError, match=r"has no position 9\. It has 0, 1, 2, 3"):
-        model.explain((owner, 9))
-    with pytest.raises(InputError, match="by sequence and position"):
-        model.explain(owner)
-    with pytest.raises(InputError, match="no sequence 'nope'"):
-        model.explain(("nope", 1))
 
 
 def test_the_command(tmp_path):

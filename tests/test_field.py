@@ -19,7 +19,6 @@ from consilience.inference.structures.field import (
     given_neighbours,
     run_belief_propagation,
     run_mean_field,
-    share_nodes,
 )
 from consilience.kernels.chain import forward_backward
 from consilience.kernels.compile import LARGE, width_of
@@ -28,7 +27,6 @@ from consilience.kernels.graph import (
     neighbour_sums,
     pseudo_likelihood_slope,
     sweep_mean_field,
-    sweep_messages,
     sweep_modes,
 )
 from effort import examples
@@ -165,27 +163,6 @@ def test_mean_field_is_a_bound(problem):
     assert objective(graph, finite, coupling, posterior) <= enumerate_field(graph, finite, coupling)[1] + 1e-9
 
 
-def test_mean_field_goes_on_until_nothing_moves():
-    graph, unary = cs.Graph.grid((5, 5), 4), np.random.default_rng(0).normal(size=(25, 3))
-    found = run_mean_field(graph, unary, 0.5, alone(unary), 1000, 1e-12)
-    np.testing.assert_allclose(sweep_slowly(graph, unary, 0.5, found)[0], found, atol=1e-10)
-    few = run_mean_field(graph, unary, 0.5, alone(unary), 1, 0.0)
-    np.testing.assert_allclose(few, sweep_slowly(graph, unary, 0.5, alone(unary))[0], atol=1e-12)
-
-
-def test_what_is_given_stays_as_it_is():
-    graph, unary = cs.Graph.grid((3, 3), 4), np.random.default_rng(0).normal(size=(9, 2))
-    start, messages = alone(unary), np.ones((len(graph.neighbours), 2))
-    kept = start.copy()
-    run_mean_field(graph, unary, 0.5, start, 3, 0.0)
-    run_belief_propagation(graph, unary, 0.5, messages, 3, 0.0)
-    labels = unary.argmax(axis=1)
-    find_modes(graph, unary, 5.0, labels, 3)
-    np.testing.assert_array_equal(start, kept)
-    np.testing.assert_array_equal(messages, 1)
-    np.testing.assert_array_equal(labels, unary.argmax(axis=1))
-
-
 # ------------------------------------------------------------------------------------------------------ nodes at once
 
 
@@ -260,22 +237,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(shape, large):
     np.testing.assert_allclose(add_neighbours(graph, one, 3), graph.to_scipy() @ one, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("worth", [1, 40, 10**6])
-def test_threads_share_all_nodes(n_threads, worth, monkeypatch):
-    monkeypatch.setattr(field, "WORTH_A_THREAD", worth)
-    graph, bounds = random_graph(300, 500), np.array([0, 3, 90, 91, 200, 300])
-    steps = share_nodes(graph, bounds, n_threads)
-    covered = [i for step in steps for part in step for i in range(part[0], part[-1])]
-    assert covered == list(range(300))
-    assert max(map(len, steps)) == (n_threads if worth == 1 else 1 if worth > 1000 else min(n_threads, 5))
-    for step in steps:
-        if len(step) > 1:
-            assert {(step[0][0], step[-1][-1])} <= set(itertools.pairwise(bounds.tolist()))
-            n_edges = [graph.offsets[part[-1]] - graph.offsets[part[0]] + part[-1] - part[0] for part in step]
-            assert max(n_edges) <= min(n_edges) + 2 * (graph.degrees.max() + 1)
-
-
 def test_fits_of_large_graphs_do_not_depend_on_the_number_of_threads(large):
     crowd = cs.simulate.network(300, n_workers=5, n_classes=3, degree=4, seed=3)
     fits = [
@@ -320,26 +281,6 @@ def test_modes_never_raise_the_energy_and_come_to_an_end(problem, seed):
     np.testing.assert_allclose(conditional, special.softmax(scores, axis=1), atol=1e-12)
 
 
-def test_two_nodes_do_not_swap_labels_for_ever():
-    """Both at once, each would take the other's label, over and over (the paper's sweeps read the last sweep's)."""
-    graph, unary = graph_of(2, [(0, 1)]), np.zeros((2, 2))
-    labels = np.array([0, 1])
-    assert sweep_labels(graph, unary, 5.0, labels) == 1
-    assert labels.tolist() == [1, 1]
-    assert sweep_labels(graph, unary, 5.0, labels) == 0
-
-
-@pytest.mark.parametrize("current", [0, 1, 2])
-def test_of_equals_the_current_label_stays(current):
-    star = graph_of(4, [(0, 1), (0, 2), (0, 3)])
-    unary = np.full((4, 3), -np.inf)
-    unary[0] = 0.0
-    unary[[1, 2, 3], [0, 1, 2]] = 0.0
-    labels = np.array([current, 0, 1, 2])
-    assert sweep_labels(star, unary, 1.0, labels) == 0
-    assert labels[0] == current
-
-
 # -------------------------------------------------------------------------------------------------- belief propagation
 
 
@@ -351,27 +292,6 @@ def test_belief_propagation_is_exact_on_trees(problem):
     assert graph.is_forest
     exact = enumerate_field(graph, finite, coupling)[0]
     np.testing.assert_allclose(propagate(graph, unary, coupling, 1, 1e-3), exact, atol=1e-10)
-
-
-def test_two_sweeps_do_for_trees_whatever_the_messages():
-    rng = np.random.default_rng(0)
-    graph, unary = graph_of(8, [(7, 0), (0, 3), (3, 5), (5, 1), (2, 6)]), rng.normal(size=(8, 3))
-    messages = rng.uniform(0.1, 1, (len(graph.neighbours), 3))
-    found, sent = run_belief_propagation(graph, unary, 1.5, messages, 1, 1.0)
-    np.testing.assert_allclose(found, propagate(graph, unary, 1.5), atol=1e-12)
-    again, resent = run_belief_propagation(graph, unary, 1.5, sent, 1, 1.0)
-    np.testing.assert_allclose(again, found, atol=1e-15)
-    np.testing.assert_allclose(resent, sent, atol=1e-15)
-
-
-def test_a_forests_order_is_outward():
-    graph = graph_of(8, [(7, 0), (0, 3), (3, 5), (5, 1), (2, 6)])
-    assert sorted(graph.outward_order.tolist()) == list(range(8))
-    place = np.argsort(graph.outward_order)
-    assert place[0] < place[7]
-    assert place[0] < place[3] < place[5] < place[1]
-    assert place[2] < place[6]
-    assert graph_of(3, []).outward_order.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("length", [1, 2, 300])
@@ -394,32 +314,6 @@ def test_a_chain_by_belief_propagation_is_forward_backward(length, order, n_clas
     ends = np.array([0, length])
     forward_backward(ends, expected, prior, pair, np.ones(n_classes), *counts, width_of(n_classes, LARGE))
     np.testing.assert_allclose(propagate(graph, unary, coupling)[place], expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("coupling", [0.2, 0.6])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_small_loopy_graphs_are_near_enumeration(coupling, n_classes):
-    rng = np.random.default_rng(n_classes)
-    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 1)]
-    graph, unary = graph_of(7, edges), rng.normal(size=(7, n_classes))
-    exact = enumerate_field(graph, unary, coupling)[0]
-    beliefs = propagate(graph, unary, coupling, 500, 1e-12)
-    np.testing.assert_allclose(beliefs, exact, atol=0.02)
-    mean_field = run_mean_field(graph, unary, coupling, alone(unary), 500, 1e-12)
-    np.testing.assert_allclose(mean_field, exact, atol=0.12)
-    assert np.abs(beliefs - exact).max() < np.abs(mean_field - exact).max()
-    np.testing.assert_allclose(mean_field[6], exact[6], atol=1e-12)
-
-
-def test_damping_mixes_messages():
-    """One message along one edge, by hand."""
-    graph, unary = graph_of(2, [(0, 1)]), np.log(np.array([[0.8, 0.2], [0.5, 0.5]]))
-    messages, beliefs = np.ones((2, 2)), np.empty((2, 2))
-    rest = (unary, np.log(4.0), 0.25, messages, beliefs, width_of(2, LARGE))
-    sweep_messages(np.array([0]), graph.offsets, graph.weights, graph.reverse_edges, *rest)
-    np.testing.assert_allclose(beliefs[0], [0.8, 0.2])
-    undamped = np.array([1 + 3 * 0.8, 1 + 3 * 0.2]) / 4
-    np.testing.assert_allclose(messages[0], 0.25 + 0.75 * undamped)
 
 
 # ------------------------------------------------------------------------------------------------------------ extremes
@@ -458,18 +352,6 @@ def test_couplings_beyond_reason(coupling):
             np.testing.assert_allclose(found[5], special.softmax(unary[5]))
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 17, 30])
-def test_any_number_of_classes(n_classes):
-    rng = np.random.default_rng(0)
-    graph, unary = cs.Graph.grid((4, 4), 8), rng.normal(size=(16, n_classes))
-    found = run_mean_field(graph, unary, 0.4, alone(unary), 1, 0.0)
-    np.testing.assert_allclose(found, sweep_slowly(graph, unary, 0.4, alone(unary))[0], atol=1e-12)
-    labels = unary.argmax(axis=1)
-    sweep_labels(graph, unary, 0.4, labels)
-    assert (labels < n_classes).all()
-    assert np.isfinite(propagate(graph, unary, 0.4, 50)).all()
-
-
 # -------------------------------------------------------------------------------------------------- pseudo-likelihood
 
 
@@ -496,11 +378,3 @@ def test_slope_and_curvature_of_the_pseudo_likelihood(n_classes, coupling):
     slope, curvature = pseudo_likelihood_slope(graph.offsets, sums, external, coupling, posterior)
     assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
     assert -curvature == pytest.approx((above - 2 * here + below) / step**2, rel=1e-3, abs=1e-4)
-
-
-def test_constants_are_sound():
-    assert field.EM_TOL < 0.01
-    assert field.LAST_TOL < field.EM_TOL
-    assert 0 <= field.DAMPING < 1
-    assert list(field.WARM_UP) == sorted(field.WARM_UP)
-    assert field.WARM_UP[-1] < 1

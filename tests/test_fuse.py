@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import DataWarning, InputError
+from consilience.errors import DataWarning
 
 
 def test_keywords_that_do_not_exist():
@@ -29,14 +27,6 @@ def test_comparison_is_always_there():
         assert cs.fuse({"item": [1], "worker": ["a"], "label": ["x"]}).comparison_ is None
 
 
-def test_missing_labels_say_how_to_drop_them():
-    answers = {"item": [1, 1], "worker": ["a", "b"], "label": ["x", None]}
-    with pytest.raises(InputError, match=r"dropna\(subset=\['label'\]\).*keep_default_na=False"):
-        cs.fuse(pd.DataFrame(answers))
-    with pytest.raises(InputError, match=r"drop_nulls\('label'\)"):
-        cs.fuse(pl.DataFrame(answers))
-
-
 # Answers in memory and on disk
 
 
@@ -46,14 +36,6 @@ def write_answers(path, worker="w3"):
     columns = {"item": item, "worker": names, "label": np.array(["a", "b"])[rng.integers(0, 2, 120)]}
     pq.write_table(pa.table(columns), path)
     return path
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path):
-    path = write_answers(tmp_path / "answers.parquet")
-    stored = cs.scan_answers(path, store=tmp_path / "stores")
-    fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_answers(path), stored)]
-    assert len({tuple(model.prior_) for model in fused}) == 1
 
 
 @pytest.mark.parametrize("on_disk", [False, True])

@@ -11,7 +11,6 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import InputError
 from consilience.formats.sources import as_graph
 from consilience.formats.writing import write_table
 
@@ -55,11 +54,6 @@ def test_every_form_of_graph_is_the_same_graph(crowd, form, tmp_path):
     assert np.array_equal(made.neighbours, crowd.graph.neighbours)
 
 
-def test_an_edge_to_an_unknown_item_is_an_error_that_names_it(crowd):
-    with pytest.raises(InputError, match="999"):
-        cs.fuse(crowd.responses, graph={"source": [0, 999], "target": [1, 2]})
-
-
 @pytest.fixture
 def folder(crowd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -81,36 +75,6 @@ def test_the_command_takes_edges(crowd, folder):
     assert "The graph is informative" in told["field"]["explanation"]
     assert told["field"]["listeners"] == "all"
     assert (folder / "labels.csv").exists()
-
-
-def test_a_coupling_is_told_for_edges_of_the_usual_weight(crowd, folder):
-    r = crowd.responses
-    source, target = edges_of(crowd.graph)
-    weights = np.random.default_rng(0).uniform(0.5, 2, len(source))
-    graphs = [cs.Graph.from_edges(source, target, weights * unit) for unit in (1, 100)]
-    models = [cs.fuse(r, graph=graph) for graph in graphs]
-    assert models[0].coupling_ == pytest.approx(100 * models[1].coupling_, rel=1e-3)
-    for model in models:
-        each = f"{model.coupling_ * model.usual_weight:.3g} for edges of the usual weight ({model.usual_weight:.3g})"
-        assert model.explain_coupling().startswith(f"Coupling {each}: ")
-        best = max(model.coupling_scores_, key=lambda entry: entry.score).coupling
-        assert f"predicted best at {best * model.usual_weight:.3g} (" in model.explain_coupling()
-        assert f"{model.graph_check_.coupling:.2f} for edges of the usual weight" in str(model.graph_check_)
-    path = models[1].save(folder / "field.model")
-    assert str(cs.load(path).graph_check_) == str(models[1].graph_check_)
-    write_table(pa.table({"source": source, "target": target, "weight": weights * 100}), folder / "edges.csv")
-    told = " ".join(run("fuse", "answers.csv", "--graph", "edges.csv", "--report", "report.html").stdout.split())
-    usual = (
-        f"{models[1].coupling_ * models[1].usual_weight:.2f} nats per agreeing neighbour for edges of the usual weight"
-    )
-    assert usual in told
-    assert "nats per agreeing neighbour for edges of the usual weight" in (folder / "report.html").read_text()
-
-
-def test_edges_without_weights_need_no_words_about_them(crowd):
-    model = cs.fuse(crowd.responses, graph=crowd.graph)
-    assert model.usual_weight == 1
-    assert "weight" not in model.explain_coupling() + str(model.graph_check_)
 
 
 def test_the_command_takes_features(crowd, folder):
@@ -149,10 +113,3 @@ def test_bad_graphs_are_refused(folder, arguments, message):
     assert result.exit_code == 2, result.output
     assert message in result.stderr.replace("\n", " ")
     assert not (folder / "labels.csv").exists()
-
-
-def test_edges_may_be_a_list_of_pairs(crowd):
-    source = np.repeat(np.arange(crowd.graph.n_items), crowd.graph.degrees)
-    pairs = list(zip(source.tolist(), crowd.graph.neighbours.tolist(), strict=True))
-    listed, given = (cs.fuse(crowd.responses, graph=graph) for graph in (pairs, crowd.graph))
-    np.testing.assert_array_equal(listed.labels_, given.labels_)

@@ -89,33 +89,6 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     assert model.update(parts[1]).comparison_ is not verdict
 
 
-def test_an_interrupted_batch_leaves_the_model_as_it_was(parts, monkeypatch):
-    model = cs.DawidSkene().partial_fit(parts[0])
-    found, before = model.result_, model.worker_report()["answers"].to_pylist()
-    with monkeypatch.context() as patch:
-        patch.setattr(latent, "find_intervals", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(parts[1])
-    assert model.result_ is found
-    assert model.worker_report()["answers"].to_pylist() == before
-    assert model.result_.n_batches == 1
-    assert len(model.partial_fit(parts[1]).labels_) == len(np.unique(parts[1]["item"]))
-
-
-def test_a_batch_forgets_what_an_update_changed(parts):
-    model = cs.DawidSkene().fit(parts[0]).update(parts[1])
-    assert model.update_.n_new_items > 0
-    model.partial_fit(parts[2])
-    with pytest.raises(cs.errors.NotFittedError):
-        _ = model.update_
-
-
-def test_a_parameter_that_was_changed_counts_in_the_next_update(parts):
-    model = cs.DawidSkene(calibration=0.5).fit(parts[0])
-    model.set_params(calibration="hidden answers")
-    assert model.update(parts[1]).result_.calibrated.found.n_hidden > 0
-
-
 def test_a_new_label_is_counted(parts):
     model = cs.DawidSkene().fit(parts[0])
     model.update({"item": [0], "worker": ["late"], "label": [7]})

@@ -18,22 +18,16 @@ from consilience.answers.gold import match_gold
 from consilience.answers.tables import open_frame
 from consilience.errors import DataWarning, InputError
 from effort import examples
-from strategies import LABELS, Size, crowds
+from strategies import crowds
 
 NAN = float("nan")
 ANSWERS = {"item": ["a", "a", "b", "c"], "worker": ["x", "y", "x", "y"], "label": ["no", "yes", "no", "no"]}
-NUMBERED = {**ANSWERS, "item": [1, 1, 2, 7]}
 SEQUENCES = {"sequence": ["s", "s", "t", "s"], "position": [9, 2, 0, 2], "worker": [1, 1, 1, 2], "label": [*"BOBI"]}
 
 
 def match(gold, answers=ANSWERS, **options):
     r = Answers.from_frame(answers, **options)
     return match_gold(gold, r, r.classes).codes.tolist()
-
-
-def test_no_gold():
-    r = Answers.from_frame(ANSWERS)
-    assert match_gold(None, r, r.classes) is None
 
 
 GOLD = {
@@ -61,72 +55,11 @@ def test_gold_in_every_form(gold):
     assert match(gold) == [0, -1, 1]
 
 
-PAIRS = {
-    "dict": {("s", 9): "B", ("t", 0): "O"},
-    "text": {("s", "9"): "B", ("t", "0"): "O"},
-    "series": pd.Series(["B", "O"], index=pd.MultiIndex.from_tuples([("s", 9), ("t", 0)])),
-    "named series": pd.Series({("s", 9): "B", ("t", 0): "O"}).rename_axis(["sequence", "position"]),
-    "columns": {"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]},
-    "pandas": pd.DataFrame({"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]}),
-    "polars": pl.DataFrame({"Sequence": ["s", "t"], "POSITION": [9, 0], "answer": ["B", "O"]}),
-    "pyarrow": pa.table({"sequence": ["s", "t"], "position": ["9", "0"], "label": ["B", "O"]}),
-}
-
-
-@pytest.mark.parametrize("gold", PAIRS.values(), ids=PAIRS)
-def test_gold_of_sequences_in_every_form(gold):
-    assert match(gold, SEQUENCES) == [-1, 0, 2]  # s 2, s 9, t 0
-
-
-NUMBERS = {
-    "numbers": {7: "yes"},
-    "text": {"7": "yes"},
-    "floats": {7.0: "yes"},
-    "series": pd.Series(["yes"], index=["7"]),
-    "floats of pandas": pd.DataFrame({"item": [7.0], "label": ["yes"]}),
-    "small numbers": pa.table({"item": pa.array([7], pa.uint8()), "label": ["yes"]}),
-    "categories": pd.DataFrame({"item": pd.Categorical(["7"]), "label": ["yes"]}),
-}
-
-
-@pytest.mark.parametrize("gold", NUMBERS.values(), ids=NUMBERS)
-def test_numbers_and_their_text_are_the_same_items(gold):
-    assert match(gold, NUMBERED) == [-1, -1, 1]
-
-
 @pytest.mark.parametrize(
     "gold", [{"a": "1"}, {"a": 1}, {"a": 1.0}, {"a": True}, {"a": 1, "b": None}, {"a": 1, "b": NAN}]
 )
 def test_numbers_and_their_text_are_the_same_labels(gold):
     assert match(gold, {**ANSWERS, "label": [0, 1, 0, 0]}) == [1, -1, -1]
-
-
-@pytest.mark.parametrize("kind", LABELS)
-def test_every_type_of_label_and_item(kind):
-    values = LABELS[kind]
-    answers = {"item": values, "worker": [1] * len(values), "label": values[::-1]}
-    assert match({values[-1]: values[0]}, answers) == [-1] * (len(values) - 1) + [0]
-
-
-def test_enums_are_not_their_values():
-    answers = {**ANSWERS, "label": [Size.SMALL, Size.LARGE, Size.SMALL, Size.SMALL]}
-    assert match({"a": Size.LARGE}, answers) == [1, -1, -1]
-    assert "not among the classes" in error({"a": "l"}, answers)
-
-
-def test_tuples_as_items():
-    answers = {**ANSWERS, "item": [("a", 1), ("a", 1), ("b", 1), ("c", 1)]}
-    assert match({("c", 1): "yes"}, answers) == [-1, -1, 1]
-    assert match(pd.Series(["yes"], index=pd.MultiIndex.from_tuples([("c", 1)])), answers) == [-1, -1, 1]
-
-
-def test_items_called_like_columns():
-    answers = {**ANSWERS, "item": ["item", "item", "label", "c"]}
-    assert match({"item": "yes", "label": "no"}, answers) == [1, 0, -1]
-
-
-def test_items_that_nobody_answered_may_be_gold():
-    assert match({"z": "yes"}, items=["z"]) == [1, -1, -1, -1]
 
 
 @pytest.mark.parametrize("labels", [["True", "FALSE"], [True, False], pd.Categorical(["true", "false"])])
@@ -138,14 +71,6 @@ def test_truth_values_and_their_text_are_the_same_labels(labels):
     assert "1 label not among the classes False, True: 'yes'" in error(
         {1: "True", 2: "yes"}, {**said, "label": [True, False, True]}
     )
-
-
-def test_a_file_of_truth_values_is_gold_as_it_is_for_evaluate(tmp_path):
-    (tmp_path / "gold.csv").write_text("item,label\n1,True\n2,true\n3,False\n")
-    said = {"item": [1, 1, 2, 2, 3, 3], "worker": [1, 2] * 3, "label": [True, True, False, False, False, True]}
-    model = DawidSkene().fit(said, gold=tmp_path / "gold.csv")
-    assert model.labels_.tolist() == [True, True, False]
-    assert cs.evaluate(model, tmp_path / "gold.csv").accuracy == 1
 
 
 def test_rounds_of_known_labels_are_taken_together(tmp_path):
@@ -169,10 +94,6 @@ def test_rounds_that_contradict_each_other():
     assert "such as 'a': 'yes' and 'no'" in error(pd.DataFrame({"item": ["a", "a"], "label": ["yes", "no"]}))
     assert "gold must be a dict" in error([("a", "no")])
     assert "gold must be a dict" in error([])
-
-
-def test_classes_that_nobody_said_may_be_gold():
-    assert match({"a": "maybe"}, classes=["no", "yes", "maybe"]) == [2, -1, -1]
 
 
 def error(gold, answers=ANSWERS, **options):
@@ -210,30 +131,6 @@ def error(gold, answers=ANSWERS, **options):
 )
 def test_bad_gold(gold, expected):
     assert expected in error(gold)
-
-
-def test_a_path_is_opened_by_models(tmp_path):
-    (tmp_path / "gold.csv").write_text("item,label\na,yes\n")
-    answers = {"item": ["a", "a", "b"], "worker": [1, 2, 1], "label": ["no", "no", "yes"]}
-    assert DawidSkene().fit(answers, gold=tmp_path / "gold.csv").labels_.tolist() == ["yes", "yes"]
-    with pytest.raises(InputError, match=r"'gold\.csv' does not exist"):
-        DawidSkene().fit(answers, gold="gold.csv")
-
-
-@pytest.mark.parametrize(
-    ("gold", "expected"),
-    [
-        ({"s": "B"}, "keyed by (sequence, position), such as {('s1', 0): 'B'}"),
-        ({("s", 2, 1): "B"}, "keyed by (sequence, position)"),
-        (pd.Series(["B"], index=["s"]), "keyed by (sequence, position)"),
-        ({("s", 3): "B"}, "(gold has ('s', 3); the answers have ('s', 2), ('s', 9), ('t', 0))"),
-        (pd.DataFrame({"item": ["s"], "label": ["B"]}), "gold has no column for the sequence"),
-        (pd.DataFrame({"sequence": ["s"], "position": [None], "label": ["B"]}), "Column 'position' of gold is empty"),
-        (pl.DataFrame({"sequence": ["s"] * 2, "position": [2] * 2, "label": ["B", "O"]}), "such as ('s', 2)"),
-    ],
-)
-def test_bad_gold_of_sequences(gold, expected):
-    assert expected in error(gold, SEQUENCES)
 
 
 def test_some_items_do_not_occur():
@@ -292,33 +189,3 @@ def test_only_items_drawn_at_random_judge(random, judging):
         assert found.judging.tolist() == judging
     frame = pd.DataFrame(RANDOM | {"Random": random})
     assert match_gold(frame, r, r.classes).judging.tolist() == judging
-
-
-@pytest.mark.parametrize("random", [["yes", "no", "no"], [0.3, 0.9, 0.1], [2, 0, 1]])
-def test_a_column_random_of_something_else(random):
-    r = Answers.from_frame(ANSWERS)
-    with pytest.raises(InputError, match=r"Column 'random' of gold must say whether an item was drawn at random"):
-        match_gold(RANDOM | {"random": random}, r, r.classes)
-
-
-def test_labels_of_a_fit_are_not_taken_for_known_ones_without_a_word(tmp_path):
-    answers = {"item": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": ["x", "x", "y", "y", "x", "y"]}
-    table = DawidSkene().fit(answers).to_frame()
-    with pytest.warns(DataWarning, match="gold looks like labels that consilience fused.*should come from people"):
-        DawidSkene().fit(answers, gold=table)
-    plain = table.select(["item", "label", "confidence"])
-    with warnings.catch_warnings(action="error"):
-        DawidSkene().fit(answers, gold=plain)
-
-
-def odd_ids(*ids):
-    rows = [(each, worker, "uv"[n % 2]) for n, each in enumerate(ids) for worker in "xyz"]
-    items, workers, labels = zip(*rows, strict=True)
-    return Answers.from_frame({"item": list(items), "worker": list(workers), "label": list(labels)})
-
-
-def test_ids_of_several_types_are_found_by_their_text(tmp_path):
-    r, file = odd_ids(1, "1", 2, "c", ""), tmp_path / "gold.csv"
-    file.write_text("item,label\n2,u\nc,v\n")
-    assert DawidSkene().fit(r, gold=str(file)).labels_[2:4].tolist() == ["u", "v"]
-    assert match_gold({1: "u", "1": "v", "": "u"}, r, r.classes).codes.tolist() == [0, 1, -1, -1, 0]

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from benchmarks import real_crowds
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
 from consilience.checks.graph_check import correlate_errors, measure_agreement
-from consilience.errors import DataWarning, ParameterError
-from consilience.results.comparison import GraphCheck
+from consilience.errors import DataWarning
 from effort import examples, rest_robust
-from real_data import FOLDER, gold_of, needs_data
 
 AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
 NO_SAY = "The graph has almost no effect on these labels ("
@@ -81,15 +78,6 @@ def test_correlation_equals_its_slow_twin(seed):
     assert correlate_errors(r, graph, labels) == pytest.approx(correlate_slowly(r, graph, labels))
 
 
-def test_an_answer_that_is_spread_is_wrong_in_part():
-    whole = draw_masks(0, 24).responses
-    P = np.eye(2)[whole.label.reshape(whole.n_items, whole.n_workers)]
-    graph, labels = cs.Graph.grid((24, 24)), draw_masks(0, 24).truth
-    for votes in (P, 0.5 * P, 0.8 * P + 0.1):  # the last errs by .1 or .9: the same but for a scale
-        soft = oracles.spread_answers(votes)
-        assert correlate_errors(soft, graph, labels) == pytest.approx(correlate_errors(whole, graph, labels))
-
-
 def agree_slowly(votes, edges):
     """Return what `measure_agreement` does, edge by edge, from vote shares of items that all have answers."""
     ends = np.array([votes[i] for edge in edges for i in edge])
@@ -106,26 +94,6 @@ def test_agreement_equals_its_slow_twin():
     r = oracles.spread_answers(votes[:, None])
     graph = cs.Graph.from_edges(*zip(*edges, strict=True), items=r.items)
     assert measure_agreement(r, graph) == pytest.approx(agree_slowly(votes, edges))
-
-
-def test_agreement_on_shuffled_graphs_is_within_its_standard_error():
-    crowds = [network(n_items=n, answers_per_item=a) for n in (60, 400) for a in (1, 3)]
-    found = [measure_agreement(c.responses, c.graph.shuffled(seed)) for c in crowds for seed in range(25)]
-    scores = np.array([value / error for value, error in found])
-    assert abs(scores.mean()) < 0.5
-    assert 0.7 < scores.std() < 1.3
-    assert scores.max() < 3.3
-
-
-def test_nothing_to_measure():
-    graph = cs.Graph.from_edges([0], [1], items=range(3))
-    alike = cs.Answers.from_matrix([[0, 0], [0, 0], [0, 0]])
-    assert measure_agreement(alike, graph) == (0.0, np.inf)
-    assert correlate_errors(alike, graph, np.zeros(3, int)) == (0.0, np.inf)
-    apart = cs.Graph.from_edges([], [], items=range(3))
-    r = cs.Answers.from_matrix([[0, 1], [1, 1], [0, 1]])
-    assert measure_agreement(r, apart) == (0.0, np.inf)
-    assert correlate_errors(r, apart, np.zeros(3, int)) == (0.0, np.inf)
 
 
 @pytest.mark.parametrize("wobble", [1.0, 1.5, 3.0])
@@ -228,47 +196,6 @@ def test_what_is_said(name, start, parts, warned):
     assert model.graph_check_.sound == (start == AGREES)
 
 
-def check_of(
-    coupling=1.0, shuffled=0.0, changed=0.1, shuffled_changed=0.0, *, degree=8.0, agreement=(0.5, 0.01), rho=None
-):
-    return GraphCheck(coupling, shuffled, changed, shuffled_changed, degree, *agreement, *(rho or (0.0, np.inf)))
-
-
-def test_words_of_a_check():
-    assert "Do not rely" in str(check_of(0.3, 0.25, 0.1, 0.1))
-    assert str(check_of(0.01)).startswith(NO_SAY)
-    assert "the same ids" not in str(check_of(0.01))
-    assert "the same ids" in str(check_of(0.01, agreement=(0.0, 0.01)))
-    assert str(check_of(0.01, degree=200)).startswith(AGREES)  # many weak neighbours have a say
-    assert (
-        "Used for all items, the graph changes 5.1% of the labels (learned coupling 1.20; a shuffled graph: coupling "
-        "0.02, 0.3% of the labels)."
-    ) in str(check_of(1.2, 0.02, 0.051, 0.003))
-    known = check_of(1.2, changed=0.0, rho=(-0.001, 0.01))
-    assert str(known).endswith("The errors of workers on neighbouring items have a correlation of 0.00.")
-    assert "agreement beyond chance 0.50, standard error 0.01" in str(known)
-    assert check_of(rho=(0.5, 0.1)).repeats_errors
-    assert not check_of(rho=(0.5, 0.2)).repeats_errors
-    assert not check_of(rho=(0.3, 0.01)).repeats_errors
-
-
-@pytest.mark.parametrize("coupling", [0.01, 1.0])
-def test_what_was_not_measured_is_not_called_chance(coupling):
-    check = check_of(coupling, agreement=(0.0, np.inf))
-    assert not check.agrees
-    assert not check.sound
-    assert "the same ids" not in str(check)
-    assert "(agreement" not in str(check)
-    if not check.silent:
-        assert str(check).startswith("It could not be measured whether neighbouring items agree more than by chance.")
-
-
-def test_between_two_and_three_standard_errors():
-    text = str(check_of(agreement=(0.029, 0.0105)))
-    assert text.startswith(f"{CHANCE}agreement beyond chance 0.03, standard error 0.01), so the graph may not be")
-    assert "(agreement beyond chance 0.009, standard error 0.004)" in str(check_of(agreement=(0.009, 0.004)))
-
-
 def one_sided_masks(side=32, recall=0.6, workers=5, seed=0):
     """Return answers of workers who only say 1, on part of the pixels of a disc, and the truth."""
     y, x = np.indices((side, side)) - side / 2
@@ -294,18 +221,6 @@ def test_silence_tells_that_neighbours_agree():
     assert np.mean(model.result_.labels.codes == truth) > 0.97
 
 
-def test_misses_are_errors_where_silence_is_an_answer():
-    rng = np.random.default_rng(0)
-    F = rng.integers(-1, 3, (12, 3))  # 2 is "unsure"
-    spelled = {"labels": range(3), "classes": range(2)}
-    silent = cs.Answers.from_matrix(F, **spelled, abstain="answer", background=0)
-    graph = cs.Graph.from_edges(rng.integers(0, 12, 30), rng.integers(0, 12, 30), items=silent.items)
-    labels = rng.integers(0, 2, 12)
-    # The same errors are made by workers who name the background where they are silent.
-    spoken = cs.Answers.from_matrix(np.where(F < 0, 0, F), **spelled)
-    assert correlate_errors(silent, graph, labels) == pytest.approx(correlate_slowly(spoken, graph, labels))
-
-
 # --------------------------------------------------------------------------------- labels where errors run along edges
 
 
@@ -321,14 +236,6 @@ def test_masks_are_not_worse_with_the_graph(seed):
     assert "It is not used: all labels come from the answers alone." in warned
     assert "given" not in fused.explain_coupling()
     assert fused.explain_coupling().endswith("It counts only for items that nobody answered.")
-
-
-def test_what_was_found_of_the_graph_is_found_again_after_loading(tmp_path):
-    masks = draw_masks(0, 32)
-    fused, _ = fused_quietly(masks.responses, masks.graph)
-    loaded = cs.load(fused.save(tmp_path / "masks.model"))
-    assert fused.listeners == "unanswered"
-    assert list(map(str, loaded.findings_)) == list(map(str, fused.findings_)) != []
 
 
 def test_a_coupling_that_is_given_stays():
@@ -352,37 +259,6 @@ def test_pixels_that_nobody_answered_hear_their_neighbours():
     assert np.array_equal(fused.labels_[~silent], alone.labels_[~silent])
     assert np.mean(fused.labels_[silent] == masks.truth[silent]) > 0.95
     assert np.mean(alone.labels_[silent] == masks.truth[silent]) < 0.9
-
-
-@pytest.mark.robust
-@needs_data
-def test_outlines_drawn_by_a_crowd():
-    data = real_crowds.load("bubil_mri")
-    r, gold = data.responses, gold_of("bubil_mri")
-    truth = [gold[item] for item in r.items.tolist()]
-    fused, (warned,) = fused_quietly(r, data.graph)
-    alone = cs.DawidSkene().fit(r)
-    assert fused.graph_check_.error_correlation == pytest.approx(0.68, abs=0.03)
-    assert "the same error" in warned
-    assert cs.metrics.macro_f1(truth, fused.labels_) >= cs.metrics.macro_f1(truth, alone.labels_)
-
-
-@needs_data
-@pytest.mark.parametrize(("name", "metric"), rest_robust([("music", "euclidean"), ("sentence_polarity", "cosine")]))
-def test_errors_of_real_crowds_do_not_run_along_nearest_neighbours(name, metric):
-    import pyarrow.parquet as pq
-
-    r, features = cs.read_answers(FOLDER / name / "responses.parquet"), np.load(FOLDER / name / "features.npy")
-    if metric == "euclidean":
-        features = (features - features.mean(axis=0)) / features.std(axis=0)
-    items = pq.read_table(FOLDER / name / "items.parquet")["item"].to_numpy()
-    graph = cs.Graph.knn(features, 5, metric, items=items).aligned_with(r.items)
-    labels = cs.DawidSkene(calibration="none").fit(r).result_.labels.codes
-    correlation, error = correlate_errors(r, graph, labels)
-    assert abs(correlation) < 0.1
-    assert error < 0.05
-    value, spread = measure_agreement(r, graph)
-    assert value > 5 * spread
 
 
 # ------------------------------------------------------------------------------------------------ who hears neighbours
@@ -424,31 +300,6 @@ def test_unanswered_items_are_as_their_neighbours_say(inference, tmp_path):
     again = cs.load(model.save(tmp_path / "field.model"))
     assert again.listeners == "unanswered"
     assert np.array_equal(again.predict_proba(r, graph=graph), model.posterior_)
-
-
-def test_all_items_are_answered_where_silence_is_an_answer():
-    F = np.random.default_rng(0).integers(-1, 2, (40, 3))
-    F[:5] = -1
-    r = cs.Answers.from_matrix(F, abstain="answer", background=0)
-    graph = cs.Graph.grid((5, 8))
-    model = cs.MarkovField(coupling=5.0, listeners="unanswered", calibration="none").fit(r, graph=graph)
-    alone = cs.DawidSkene(calibration="none").fit(r)
-    assert np.allclose(model.posterior_, alone.posterior_, atol=1e-9)
-
-
-def test_listeners_that_cannot_be():
-    crowd = network(n_items=50)
-    with pytest.raises(ParameterError, match="listeners"):
-        cs.MarkovField(listeners="some").fit(crowd.responses, graph=crowd.graph)
-    with pytest.raises(ParameterError, match=r"Give coupling=1\.0"):
-        cs.MarkovField(listeners="unanswered").fit(crowd.responses, graph=crowd.graph)
-
-
-@pytest.mark.robust
-def test_a_check_of_a_field_in_which_few_listen():
-    masks = draw_masks(0, 32)
-    fused, _ = fused_quietly(masks.responses, masks.graph)
-    assert fused.check_graph(masks.responses, masks.graph) == fused.graph_check_
 
 
 # ------------------------------------------------------------------------------------------------------- the command

@@ -10,7 +10,7 @@ from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, renew_as_found
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows
+from consilience.inference.hidden_fits import SHRINKAGE
 from consilience.inference.sources import Source
 
 
@@ -35,12 +35,6 @@ def test_whole_pairs_of_worker_and_sequence_are_hidden(chains):
         assert unit.max() + 1 == round(0.1 * count_units(chains))
 
 
-def test_single_answers_are_hidden(items):
-    hidden, unit = next(hide_answers(items, 0.1, 0))
-    assert hidden.sum() == round(0.1 * items.n_responses)
-    np.testing.assert_array_equal(unit, np.arange(hidden.sum()))
-
-
 @pytest.mark.parametrize("fraction", [0.1, 0.3, 0.9, 1e-6])
 def test_folds_are_disjoint_and_the_same_each_time(chains, items, fraction):
     for r in (chains, items):
@@ -54,30 +48,6 @@ def test_folds_are_disjoint_and_the_same_each_time(chains, items, fraction):
             np.testing.assert_array_equal(b, d)
         other, _ = next(hide_answers(r, fraction, 8))
         assert not np.array_equal(other, folds[0][0])
-
-
-def test_few_answers_are_hidden_in_a_sample_of_the_items():
-    r = cs.simulate.independent(20_000, n_workers=30, n_classes=2, answers_per_item=6, seed=2).responses
-    hidden, _ = next(hide_answers(r, 0.01, 0))
-    of_items = np.bincount(r.item_of_answer()[hidden], minlength=r.n_items)
-    assert hidden.sum() == 1200
-    # A sample of 10 x 1200 answers, six to an item, of which a tenth is hidden: 1 - .9 ** 6 of the items lose some.
-    assert 850 < (of_items > 0).sum() < 1020
-    assert of_items.max() < 6
-    # No worker is hidden more often than others.
-    shares = np.bincount(r.worker[hidden], minlength=30) / np.bincount(r.worker, minlength=30)
-    assert shares.min() > 0.003
-    assert shares.max() < 0.02
-
-
-def test_answers_about_some_items():
-    r = cs.Answers.from_matrix([[0, 1, -1], [-1, -1, -1], [1, 1, 0], [-1, 0, -1]])
-    some = r.about(np.array([0, 1, 3]))
-    assert some.items.tolist() == [0, 1, 3]
-    assert some.offsets.tolist() == [0, 2, 2, 3]
-    assert some.worker.tolist() == [0, 1, 1]
-    assert some.label.tolist() == [0, 1, 0]
-    assert r.about(np.array([], np.int64)).n_responses == 0
 
 
 @pytest.mark.parametrize("kind", ["chains", "items"])
@@ -106,15 +76,6 @@ def test_score_is_its_definition(kind, options, request):
     assert not model.__sklearn_is_fitted__()
 
 
-def test_matrices_are_shrunk_to_the_crowds():
-    counts = np.zeros((2, 2, 2))
-    counts[0] = [[1000, 0], [0, 1000]]
-    found = shrink_rows(counts, np.repeat([0, 1], 2), np.tile([0, 1], 2)).reshape(2, 2, 2)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert found[0, 0, 0] > 0.999
-    np.testing.assert_allclose(found[1], (counts[0] + 0.5) / 1001)
-
-
 def test_comparing(chains, items):
     a, b = (cs.held_out_score(m, items) for m in (cs.DawidSkene(), cs.MajorityVote()))
     gap, error = a.minus(b)
@@ -134,13 +95,6 @@ def test_comparing(chains, items):
     assert both.n_answers == 2 * a.n_answers
     assert len(both.totals) == 2 * len(a.totals)
     assert both.minus(both) == (0, 0)
-
-
-def test_same_seed_same_score(chains):
-    model = cs.HiddenMarkov(coupling=1.0, callback=print)
-    first, second = cs.held_out_score(model, chains), cs.held_out_score(model, chains)
-    assert first.score == second.score
-    np.testing.assert_array_equal(first.totals, second.totals)
 
 
 def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
@@ -166,18 +120,6 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     model.check_graph(network.responses, network.graph)
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)
-
-
-def test_weights_count():
-    rng = np.random.default_rng(0)
-    frame = {
-        "item": np.repeat(np.arange(50), 4),
-        "worker": np.tile(np.arange(4), 50),
-        "label": rng.integers(2, size=200),
-        "weight": rng.uniform(0.1, 1, 200),
-    }
-    r = cs.Answers.from_frame(frame, weight="weight")
-    assert np.isfinite(cs.held_out_score(cs.DawidSkene(), r).score)
 
 
 def test_refusals(items):

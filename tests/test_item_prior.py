@@ -65,14 +65,6 @@ def test_fields_are_those_of_brute_force():
     np.testing.assert_allclose(model.posterior_, expected, rtol=1e-6)
 
 
-def test_the_objective_never_falls():
-    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, answers_per_item=2, seed=4)
-    prior = np.random.default_rng(1).dirichlet(np.ones(3), 300)
-    for estimation in ("em", "variational"):
-        model = cs.DawidSkene(estimation=estimation, tol=0, max_iter=40, calibration="none", smoothing=0.5)
-        assert np.diff(model.fit(crowd.responses, item_prior=prior).trace_).min() > -1e-8
-
-
 def test_unanswered_items_count_and_have_their_prior():
     table = {"item": ["a", "a", "b", "b"], "worker": [1, 2, 1, 2], "label": ["x", "x", "y", "y"]}
     r = cs.Answers.from_frame(table, items=["a", "b", "c"])
@@ -95,13 +87,6 @@ def test_tables_match_by_id_and_arrays_by_place(tmp_path):
     np.testing.assert_allclose(by_array.posterior_, by_table.posterior_, rtol=1e-9)
     np.save(tmp_path / "prior.npy", prior)
     np.testing.assert_array_equal(cs.DawidSkene().fit_predict(r, item_prior=tmp_path / "prior.npy"), by_array.labels_)
-
-
-def test_what_a_model_says_can_be_the_prior_of_another():
-    crowd = cs.simulate.sequences(20, length=6, n_workers=4, n_classes=3, seed=1)
-    found = cs.DawidSkene().fit(crowd.responses).to_frame()
-    model = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses, item_prior=found)
-    assert cs.metrics.accuracy(crowd.truth, model.labels_) > 0.5
 
 
 def test_what_is_impossible_stays_so_and_gold_wins():
@@ -129,20 +114,6 @@ def test_new_items_take_their_prior_in_place_of_the_class_prior():
     assert model.predict(alone, item_prior=prior).tolist() == expected.argmax(axis=1).tolist()
 
 
-def test_silence_keeps_its_anchor_beside_a_prior():
-    rng = np.random.default_rng(0)
-    truth = rng.random(300) < 0.3
-    votes = np.where(rng.random((300, 5)) < np.where(truth, 0.6, 0.05)[:, None], 1, -1)
-    r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
-    flat = np.full((300, 2), 0.5)
-    plain, with_flat = cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, item_prior=flat)
-    np.testing.assert_allclose(plain.posterior_, with_flat.posterior_, atol=1e-9)
-    telling = np.where(truth[:, None], [0.2, 0.8], [0.8, 0.2])
-    with_prior = cs.DawidSkene().fit(r, item_prior=telling)
-    right = [cs.metrics.accuracy(truth.astype(int), model.labels_) for model in (plain, with_prior)]
-    assert right[1] >= right[0]
-
-
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
@@ -160,56 +131,3 @@ def test_bad_priors_are_refused(prior, words):
     r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InputError, match=words):
         cs.DawidSkene().fit(r, item_prior=prior)
-
-
-@pytest.mark.parametrize("power", [0.5, 0.02])
-def test_known_labels_that_the_prior_rules_out(power):
-    r, _, prior = small_crowd(60, 3, 2)
-    prior[2] = [0.0, 1.0]
-    model = cs.DawidSkene(calibration=power).fit(r, item_prior=prior, gold={2: 0})
-    np.testing.assert_array_equal(model.posterior_[2], [1.0, 0.0])
-    assert np.isfinite(model.posterior_).all()
-
-
-def test_columns_may_have_any_name():
-    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
-    expected = cs.DawidSkene().fit(r, item_prior=np.array([[0.9, 0.1], [0.2, 0.8]])).posterior_
-    for table in (
-        {"item": [0, 1], 0: [0.9, 0.2], 1: [0.1, 0.8]},
-        pd.DataFrame([[0.9, 0.1], [0.2, 0.8]]).assign(item=[0, 1]),
-        pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=pd.Index([0, 1], name="item")),
-    ):
-        np.testing.assert_allclose(cs.DawidSkene().fit(r, item_prior=table).posterior_, expected)
-
-
-@pytest.mark.parametrize("flat", [[0.7, 0.2, 0.1], [1 / 3] * 3])
-def test_a_prior_that_is_the_same_for_all_items_changes_nothing(flat):
-    votes = np.random.default_rng(0).integers(0, 3, (50, 4))
-    votes[:10] = -1  # also not for items that nobody answered
-    r = cs.Answers.from_matrix(votes)
-    with_prior = cs.DawidSkene(**PLAIN).fit(r, item_prior=np.tile(flat, (50, 1)))
-    np.testing.assert_allclose(with_prior.posterior_, cs.DawidSkene(**PLAIN).fit(r).posterior_, atol=1e-12)
-
-
-def test_silent_items_count_as_background():
-    """Items without a prior count with their votes, and where all are silent, as the background."""
-    truth = np.arange(400) % 2
-    votes = np.where((truth[:, None] == 1) & (np.random.default_rng(0).random((400, 5)) < 0.7), 1, -1)
-    r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
-    alone = cs.DawidSkene(**PLAIN).fit(r)
-    flat = {"item": np.arange(40), "0": np.full(40, 0.5), "1": np.full(40, 0.5)}
-    model = cs.DawidSkene(**PLAIN).fit(r, item_prior=flat)
-    np.testing.assert_allclose(model.posterior_, alone.posterior_, atol=0.02)
-
-
-def test_names_of_classes_in_any_spelling():
-    answers = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "label": ["Cat", "dog ", "cat", "DOG"]}
-    r = cs.Answers.from_frame(answers, normalise=True)
-    prior = {"item": [0, 1], "CAT": [0.9, 0.2], "p(Dog)": [0.1, 0.8]}
-    model = cs.DawidSkene().fit(r, item_prior=prior)
-    plain = {**answers, "label": ["cat", "dog", "cat", "dog"]}
-    spelled = {"item": [0, 1], "cat": [0.9, 0.2], "dog": [0.1, 0.8]}
-    expected = cs.DawidSkene().fit(plain, item_prior=spelled)
-    np.testing.assert_array_equal(model.posterior_, expected.posterior_)
-    found = model.predict_proba({**answers, "label": ["CAT", "Dog", "CAT", "Dog"]}, item_prior=prior)
-    np.testing.assert_array_equal(found, expected.predict_proba(plain, item_prior=spelled))

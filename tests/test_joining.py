@@ -5,16 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import consilience as cs
 from consilience.answers.answers import Answers
-from consilience.answers.joining import NOTHING, join_responses, read_further
+from consilience.answers.joining import join_responses, read_further
 from consilience.answers.tables import open_frame
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError
 from effort import examples
 
 FIELDS = ("offsets", "worker", "label", "weight", "workers", "labels", "classes")
@@ -105,33 +103,6 @@ def test_joining_is_reading_both_tables_together(tables):
     assert joined.n_new.sum() == len({row[:2] for row in new}) - n_repeated
 
 
-@given(two_tables())
-@examples(40)
-def test_other_answers_are_an_error_and_repeated_ones_are_not(tables):
-    old, new = tables
-    said = {}
-    for row in old:
-        said.setdefault(row[:2], set()).add(row[2:])
-    repeats = {}
-    for row in new:
-        repeats.setdefault(row[:2], set()).add(row[2:])
-    clash = [pair for pair in repeats if pair in said and said[pair] != repeats[pair]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        if clash:
-            with pytest.raises(InputError, match="before, with"):
-                join_responses(read(old), read(new))
-        else:
-            assert_same(join_responses(read(old), read(new)).responses, read(join_slowly(old, new)))
-
-
-def test_nothing_new_changes_nothing():
-    crowd = cs.simulate.independent(100, n_workers=5, n_classes=3, seed=1)
-    joined = join_responses(crowd.responses, crowd.responses)
-    assert_same(joined.responses, crowd.responses)
-    assert (joined.n_changed, joined.n_repeated) == (0, 500)
-
-
 def further(table, old, duplicates="last"):
     return read_further(open_frame(table), old, duplicates)
 
@@ -159,51 +130,6 @@ def test_questions_without_an_answer_are_left_out(label):
     assert joined.responses.workers.tolist() == ["a", "b"]
 
 
-def test_the_last_row_about_a_pair_counts():
-    old = read([(1, "a", "x"), (1, "b", "y")])
-    table = {"item": [1, 1, 1, 1], "worker": ["a", "a", "b", "b"], "label": [None, "y", "x", None]}
-    joined = join_responses(old, *further(table, old)[:1], "last", further(table, old)[1])
-    assert_same(joined.responses, read([(1, "a", "y")]))
-
-
-def test_all_rows_may_take_back():
-    old = read([(1, "a", "x"), (1, "b", "y"), (2, "b", "x")])
-    new, taken_back = further({"item": [1], "worker": ["b"], "label": [None]}, old)
-    joined = join_responses(old, new, "last", taken_back)
-    assert_same(joined.responses, read([(1, "a", "x"), (2, "b", "x")]))
-
-
-def test_taking_back_what_is_not_there_is_told():
-    old = read([(1, "a", "x"), (2, "b", "x")])
-    with pytest.warns(DataWarning, match="no answers that 2 rows .* would take back"):
-        _, taken_back = further({"item": [1, 9], "worker": ["b", "a"], "label": [None, None]}, old)
-    assert len(taken_back) == 0
-
-
-def test_an_item_stays_when_all_answers_to_it_are_gone():
-    old = read([(1, "a", "x"), (2, "b", "x")])
-    new, taken_back = further({"item": [1], "worker": ["a"], "label": [None]}, old)
-    joined = join_responses(old, new, "last", taken_back).responses
-    assert joined.items.tolist() == [1, 2]
-    assert joined.workers.tolist() == ["b"]
-
-
-def test_columns_are_those_of_the_answers_that_are_there():
-    old = Answers.from_frame(
-        {"hit": [1, 1], "who": ["a", "b"], "says": ["x", "y"], "item": [0, 0]}, item="hit", worker="who", label="says"
-    )
-    new, _ = further({"item": [0, 0], "who": ["a", "c"], "says": ["x", "y"], "hit": [2, 1]}, old)
-    assert new.items.tolist() == [2, 1]
-
-
-def test_numbers_become_text_beside_text():
-    old = read([(1, 1, "x"), (10, 2, "y")])
-    new = read([("1", "3", "x"), ("new", "2", "x")])
-    joined = join_responses(old, new).responses
-    assert joined.items.tolist() == ["1", "10", "new"]
-    assert joined.workers.tolist() == [1, 2, 3] or joined.workers.tolist() == ["1", "2", "3"]
-
-
 def test_labels_are_spelled_as_those_that_are_there():
     old = read([(1, "a", "Cat"), (1, "b", "dog")], normalise=True)
     new, _ = further({"item": [1, 2], "worker": ["c", "a"], "label": [" CAT", "Dog"]}, old)
@@ -229,29 +155,3 @@ def test_silence_stays_an_answer():
     assert_same(joined, read(rows + more, abstain="answer", background="none"))
     with pytest.raises(InputError, match="silence"):
         join_responses(read(rows), read(more, abstain="answer", background="none"))
-
-
-def test_items_and_sequences_do_not_mix():
-    with pytest.raises(InputError, match="sequences"):
-        join_responses(read([(1, "a", "x")]), read([(("s", 1), "a", "x")]))
-
-
-def test_matrices_keep_the_order_of_their_columns():
-    old = Answers.from_matrix([["x", "y"], ["y", "x"]], workers=["z", "a"], items=["i", "j"])
-    new = read([("j", "m", "x"), ("k", "b", "y")])
-    joined = join_responses(old, new).responses
-    assert joined.workers.tolist() == ["z", "a", "b", "m"]
-
-
-def test_no_answer_may_be_left_out_silently():
-    old = read([(1, "a", "x")])
-    new, taken_back = further({"item": [1], "worker": ["a"], "label": [None]}, old)
-    with pytest.raises(InputError, match="No answer would be left"):
-        join_responses(old, new, "last", taken_back)
-
-
-def test_policies():
-    old = read([(1, "a", "x")])
-    with pytest.raises(ParameterError, match="'error' or 'last'"):
-        join_responses(old, old, "mean")
-    assert np.array_equal(join_responses(old, old, "last", NOTHING).responses.worker, old.worker)

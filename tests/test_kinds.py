@@ -108,11 +108,6 @@ def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
     assert (loaded.predict(poll) == fused.predict(poll)).all()
 
 
-def test_a_task_that_is_not_registered_is_not_read(tmp_path):
-    with pytest.raises(InputError):
-        cs.fuse(Poll({}, {}))
-
-
 # ------------------------------------------------------------------------------------------- results that are no labels
 
 

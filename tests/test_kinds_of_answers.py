@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.answers.previews import round_figures
-from consilience.errors import StoreError
 from consilience.formats.writing import write_table
 from fuzz.kinds import demand_sound
 from test_cli import run
@@ -117,53 +113,3 @@ def test_neither_threads_nor_the_order_of_rows_matter(kind):
 
 
 # --------------------------------------------------------------------------------------------------- what fuzzers found
-
-
-def test_votes_that_are_all_certain_give_numbers():
-    """A share above one by rounding had no square root."""
-    for seed in range(5):
-        votes = np.random.default_rng(seed).dirichlet([1, 1, 1], size=(8, 3))
-        votes[:, 0] = [1, 0, 0]
-        model = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))
-        assert np.isfinite(model.posterior_).all()
-        assert np.isfinite(model.class_bias_).all()
-
-
-def test_figures_near_the_largest_number_are_shown():
-    column = pa.array([1e308, -1e308, 0.12345, None, float("nan"), float("inf")])
-    found = round_figures({"x": column})["x"].to_pylist()
-    assert found[:4] == [1e308, -1e308, 0.123, None]
-    assert np.isnan(found[4])
-    assert found[5] == float("inf")
-
-
-def replace_member(source, target, member: str, content: bytes) -> None:
-    """Write the file of a model with another content of one of its members."""
-    with zipfile.ZipFile(source) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    assert member in members
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, each in (members | {member: content}).items():
-            archive.writestr(name, each)
-
-
-def make_other(kind: str) -> object:
-    """Return what cannot be one of several questions about items."""
-    if kind == "ranking":
-        return cs.rank({"left": list("aab"), "right": list("bcc"), "winner": list("aab")})
-    if kind == "questions":
-        return cs.fuse(QUESTIONS, label=["tone", "mood"])
-    places = {"sequence": [0, 0, 0, 0], "position": [0, 0, 1, 1], "worker": list("abab"), "label": list("xyxx")}
-    return cs.MajorityVote().fit(places)
-
-
-QUESTIONS = {"item": [0, 0, 1, 1], "worker": list("abab"), "tone": list("xyxx"), "mood": list("xxyy")}
-
-
-@pytest.mark.parametrize("kind", ["ranking", "questions", "other items"])
-def test_a_file_of_questions_holds_questions_about_the_same_items(kind, tmp_path):
-    other = make_other(kind).save(tmp_path / "inner").read_bytes()
-    path = cs.fuse(QUESTIONS, label=["tone", "mood"]).save(tmp_path / "q.model")
-    replace_member(path, path, "models/0001", other)
-    with pytest.raises(StoreError, match="is damaged, or was not written by this package"):
-        cs.load(path)

@@ -57,29 +57,6 @@ def test_improvement_leads_to_the_best_pair(seed, pair):
     assert values[-1] == pytest.approx(-best.fun, abs=1e-3)
 
 
-def test_a_pair_at_its_limit_does_not_depend_on_the_start():
-    """Workers who are more alike than the limit of the pseudo-counts on the diagonal allows."""
-    rng, n_classes = np.random.default_rng(0), 5
-    alpha = np.where(np.eye(n_classes, dtype=bool), 400.0, 20.0)
-    rows = [rng.multinomial(30, rng.dirichlet(alpha[k], 500)) for k in range(n_classes)]
-    counts = np.stack(rows, axis=2).astype(np.float64)
-    parts = (1.0 - np.eye(n_classes)[None], np.eye(n_classes)[None], np.zeros((1, n_classes, n_classes)))
-    found = []
-    for pair in ((0.1, 1.1), (5.0, 190.0), (45.0, 3.0), (30.0, 200.0)):
-        prior = make_pair(Prior(parts[0], "variational"), parts, pair)
-        for _ in range(30):
-            prior = improve_pair(prior, counts)
-        found.append(prior.pair)
-    assert found[0][1] == pytest.approx(200.0)
-    np.testing.assert_allclose(found, [found[0]] * 4, rtol=1e-4)
-
-
-def test_pseudo_counts_are_those_of_the_pair():
-    prior = make_pair(Prior(PARTS[1], "variational"), PARTS, (0.2, 3.0))
-    np.testing.assert_allclose(prior.smoothing[0], np.where(np.eye(3), 3.0, 0.2))
-    assert prior.log_density == pytest.approx(-0.5 * (np.log(0.2 / 0.3) ** 2 + np.log(3.0 / 2.0) ** 2))
-
-
 def crowds():
     answers, *_ = oracles.simulate(3, n_items=80, n_workers=7, n_classes=3, share=0.6)
     yield "independent", cs.DawidSkene, cs.Answers.from_matrix(answers), {}
@@ -106,16 +83,6 @@ def test_the_objective_never_falls(kind, model, r, parameters):
     assert fitted.trace_[-1] >= given.trace_[-1]
 
 
-def test_a_fit_ends_only_when_the_pair_has_settled():
-    answers, *_ = oracles.simulate(5, n_items=400, n_workers=10, n_classes=2, share=0.5, skill=(0.9, 0.99))
-    r = cs.Answers.from_matrix(answers)
-    found = cs.DawidSkene(calibration="none").fit(r)
-    further = cs.DawidSkene(calibration="none", tol=0, max_iter=300).fit(r)
-    assert found.converged_
-    assert found.n_iter_ < 60
-    np.testing.assert_allclose(found.smoothing_, further.smoothing_, rtol=0.1)
-
-
 def test_a_careful_crowd_and_a_careless_one():
     """Where workers are alike the prior is strong, and says how good they are."""
     pairs = {}
@@ -126,21 +93,3 @@ def test_a_careful_crowd_and_a_careless_one():
     assert share["careful"] == pytest.approx(0.96, abs=0.02)
     assert share["careless"] == pytest.approx(0.56, abs=0.06)
     assert min(sum(pair) for pair in pairs.values()) > 5
-
-
-def test_what_smoothing_was_used():
-    answers, *_ = oracles.simulate(2)
-    r = cs.Answers.from_matrix(answers)
-    assert cs.DawidSkene(estimation="em").fit(r).smoothing_ == (0.1, 1.1)
-    assert cs.DawidSkene(smoothing=0.5).fit(r).smoothing_ == (0.5, 0.5)
-    assert cs.DawidSkene(smoothing=(0.2, 2)).fit(r).smoothing_ == (0.2, 2.0)
-    assert cs.DawidSkene(smoothing=np.full((3, 3), 0.5)).fit(r).smoothing_ is None
-
-
-def test_it_is_the_same_for_all_orders_of_labels():
-    answers, *_ = oracles.simulate(4)
-    pairs = [
-        cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(each)).smoothing_
-        for each in (answers, np.where(answers >= 0, 2 - answers, -1))
-    ]
-    np.testing.assert_allclose(pairs[0], pairs[1], rtol=1e-6)

@@ -8,7 +8,6 @@ import pytest
 import consilience as cs
 import oracles
 from consilience.answers.blocks import cut_blocks
-from consilience.inference.em import keep_unsaid
 from consilience.inference.workers import WORKERS
 
 N_CLASSES = 3
@@ -122,23 +121,6 @@ def test_silence_is_left_out_too(least):
         np.testing.assert_allclose(found[i], expected, atol=2e-3)  # silence is interpolated
 
 
-def test_an_item_without_answers_has_no_evidence():
-    r = cs.Answers.from_frame(
-        {"item": ["a", "a", "c"], "worker": [1, 2, 1], "label": ["x", "y", "y"]}, items=["a", "b", "c", "d"]
-    )
-    workers, prior, posterior, counts = set_up("confusion", r) if r.n_classes == N_CLASSES else _two_classes(r)
-    found = fast(r, workers, prior, posterior, counts)
-    assert (found[[1, 3]] == 0).all()
-    assert (found[[0, 2]] != 0).all()
-
-
-def _two_classes(r):
-    workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    posterior = np.array([[0.6, 0.4], [0.5, 0.5], [0.1, 0.9], [0.5, 0.5]])
-    prior = workers.prior(np.full((1, 2, 2), 0.5), "em", r.vote_shares())
-    return workers, prior, posterior, count(r, workers, posterior)
-
-
 def test_many_answers_to_one_item():
     """More than are multiplied before the logarithm is taken, by quotients of very unequal counts."""
     rng = np.random.default_rng(0)
@@ -154,22 +136,3 @@ def test_many_answers_to_one_item():
         above = np.maximum(total[np.arange(200), said] - posterior[i], 1e-12)
         below = np.maximum(total.sum(axis=1) - posterior[i], 1e-12)
         np.testing.assert_allclose(found[i], np.log(above / below).sum(axis=0), rtol=1e-10)
-
-
-def test_nothing_but_the_item_in_a_count():
-    """Without smoothing, what is left of a count may be nothing: evidence stays finite."""
-    r = cs.Answers.from_frame({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]})
-    workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    posterior = np.eye(2)
-    prior = workers.prior(np.zeros((1, 2, 2)), "em", r.vote_shares())
-    found = fast(r, workers, prior, posterior, count(r, workers, posterior))
-    assert np.isfinite(found).all()
-
-
-def test_classes_that_nobody_said_leave_no_less_than_nothing():
-    """Their probabilities may add up to more than 1, in the last digit."""
-    posterior = np.array([[0.0, 0.43251521772141427, 0.5637771777263075, 0.0037076045522782958]])
-    assert posterior.sum() > 1
-    kept = keep_unsaid(np.full((1, 4), 0.25), posterior, np.array([1, 2, 3]))
-    assert (kept >= 0).all()
-    np.testing.assert_allclose(kept, posterior)

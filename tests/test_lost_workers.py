@@ -9,14 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from consilience.answers import blocks
 from consilience.engines import dask as engine_module
 from consilience.engines import open_engine
 from consilience.engines.dask import Dask
-from consilience.errors import EngineError, ParameterError
+from consilience.errors import EngineError
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -87,33 +86,6 @@ def divide(block, divisor):
     return block / divisor
 
 
-def fail(block, error):
-    raise error
-
-
-@pytest.mark.parametrize("error", [TimeoutError("mine"), FileNotFoundError("mine"), ValueError("mine")])
-def test_errors_of_the_work_itself_are_raised_at_once(error):
-    """Also those that look like a wait that ran out, or a connection that was lost."""
-    with dask_kills.cluster_of(1) as client:
-        engine = Dask(client)
-        begun = time.monotonic()
-        with pytest.raises(type(error), match="mine"):
-            list(engine.map(fail, engine.place([1, 2]), error))
-        assert time.monotonic() - begun < 15
-
-
-def total(block, shared):
-    return block.sum() + shared.sum()
-
-
-def test_large_content_is_sent_without_a_warning():
-    """Dask warns of tasks above 10 MB; here warnings are errors."""
-    with dask_kills.cluster_of(2) as client:
-        engine = Dask(client)
-        placed = engine.place([np.full(2_000_000, number) for number in range(4)])
-        assert list(engine.map(total, placed, np.ones(3_000_000))) == [3e6, 5e6, 7e6, 9e6]
-
-
 # ------------------------------------------------------------------------------------------------------- gone for good
 
 
@@ -164,14 +136,6 @@ def test_a_scheduler_that_goes_away(crowd, how, scheduler, short_grace, caplog):
             dask_kills.fit(crowd, client, once_at(3, stop))
         assert time.monotonic() - begun[0] < 20
         process.kill()
-
-
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://127.0.0.1"])
-def test_an_address_where_nobody_answers(address, short_grace, crowd):
-    with dask.config.set({"scheduler-address": address}):
-        for _ in range(2):  # a failure leaves nothing behind that could be taken for a client
-            with pytest.raises(ParameterError, match=r"No Dask cluster was found to work on \(.+\)"):
-                dask_kills.fit(crowd, "dask")
 
 
 # -------------------------------------------------------------------------------------------------------- on our own

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import crowdkit.aggregation
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.answers import blocks
-from consilience.errors import NotFittedError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.votes import label_votes
 from effort import examples
@@ -70,13 +66,6 @@ def test_crowd_kit():
     np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-12)
 
 
-def test_weights_are_shares_of_a_vote():
-    frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["x", "y", "y"], "weight": [1.0, 0.4, 0.5]}
-    model = cs.MajorityVote().fit(cs.Answers.from_frame(frame, weight="weight"))
-    np.testing.assert_allclose(model.posterior_, [[1 / 1.9, 0.9 / 1.9]])
-    assert model.labels_.tolist() == ["x"]
-
-
 def test_items_without_votes_get_the_overall_shares():
     answers = {"item": [1, 1, 1, 2, 3], "worker": [1, 2, 3, 1, 1], "label": ["x", "x", "y", "x", "unsure"]}
     r = cs.Answers.from_frame(answers, classes=["x", "y", "z"], items=[1, 2, 3, 4])
@@ -101,61 +90,3 @@ def test_ties():
     assert not np.array_equal(drawn, label_votes(many, ids, classes, seed=8))
     np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
     np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
-
-
-def test_shares_that_differ_by_rounding_are_tied():
-    weights = {"weight": [0.1, 0.2, 0.3]}
-    frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["y", "y", "x"], **weights}
-    assert 0.1 + 0.2 > 0.3
-    model = cs.MajorityVote(ties="first").fit(cs.Answers.from_frame(frame, weight="weight"))
-    assert model.labels_.tolist() == ["x"]
-
-
-def test_blocks_and_seeds(monkeypatch):
-    r = cs.Answers.from_matrix(oracles.simulate(3, n_items=300, n_workers=4, share=0.5)[0])
-    whole = cs.MajorityVote(seed=3).fit(r)
-    monkeypatch.setattr(blocks, "BLOCK_SIZE", 20)
-    split = cs.MajorityVote(seed=3).fit(r)
-    assert np.array_equal(split.posterior_, whole.posterior_)
-    assert np.array_equal(split.labels_, whole.labels_)
-    np.testing.assert_allclose(split.confusion_, whole.confusion_, rtol=1e-12)
-    assert not np.array_equal(cs.MajorityVote(seed=4).fit(r).labels_, whole.labels_)
-
-
-def test_predicting_for_strangers():
-    """Every worker counts the same, so that nobody is unknown; labels that are no class do not count."""
-    model = cs.MajorityVote().fit({"item": [1, 2, 2], "worker": [1, 1, 2], "label": ["x", "y", "y"]})
-    new = {"item": [7, 7, 7, 8], "worker": ["p", "q", "r", "p"], "label": ["y", "y", "x", "?"]}
-    np.testing.assert_allclose(model.predict_proba(new), [[1 / 3, 2 / 3], [1 / 3, 2 / 3]])
-    assert model.predict(new).tolist() == ["y", "y"]
-
-
-def test_it_is_a_model():
-    model = cs.MajorityVote(ties="first")
-    for act in (lambda: model.labels_, model.to_frame, model.worker_report, lambda: model.predict({"item": [1]})):
-        with pytest.raises(NotFittedError, match="This MajorityVote is not fitted yet"):
-            act()
-    answers = {"item": [1, 1], "worker": [1, 2], "label": [3, 3]}
-    assert model.fit(answers) is model
-    assert model.fit_predict(answers).tolist() == [3]
-    assert model.n_iter_ == 0
-    assert model.converged_
-    assert len(model.trace_) == 0
-    assert repr(model) == "MajorityVote(ties='first'): 1 items, 2 workers, 1 classes; mean confidence 1.000"
-    assert model.to_frame().column_names == ["item", "label", "confidence", "p(3)"]
-    with pytest.raises(ParameterError, match="MajorityVote takes no graph"):
-        model.fit(answers, graph=object())
-    with pytest.raises(ParameterError, match="The 'ties' parameter of MajorityVote must be one of 'random', 'first'"):
-        cs.MajorityVote(ties="last").fit(answers)
-    with pytest.raises(ParameterError, match=r"The 'seed' parameter of MajorityVote must be a whole number >= 0 and"):
-        cs.MajorityVote(seed=-1).fit(answers)
-
-
-def test_a_report_of_counts_near_the_largest_number(tmp_path):
-    """A file may hold them; their products are beyond all numbers."""
-    model = cs.MajorityVote().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
-    learned = model.result_.learned
-    estimates = replace(learned, counts=np.full_like(learned.counts, 1e200))
-    model._adopt(replace(model.result_, estimates=estimates, voting=None, workers={}))
-    report = model.worker_report()
-    assert np.isfinite(report["accuracy"].to_numpy()).all()

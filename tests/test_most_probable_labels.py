@@ -139,14 +139,6 @@ def test_one_answer_per_item_has_no_confidences(model, tmp_path):
     assert result.log_loss is None
 
 
-def test_the_finding_says_why_confidences_are_empty():
-    with pytest.warns(cs.errors.ConsilienceWarning, match="neither their confidence nor the accuracy of workers"):
-        found = cs.fuse(draw_single())
-    (finding,) = [each for each in found.findings_ if each.kind == "unchecked"]
-    assert "Each item has only one answer: nothing checks them." in finding.problem
-    assert any("answered by several workers" in str(remedy) for remedy in finding.remedies)
-
-
 def answer_again(table, n_items):
     """Return answers with those to the first items given by another worker as well."""
     twice = {name: np.append(column, column[:n_items]) for name, column in table.items()}
@@ -168,25 +160,6 @@ def test_a_few_items_with_two_answers_do_not_check_the_others(n_twice):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_files_say_no_more_than_the_headline(tmp_path):
-    table, prior = draw_single(), np.full((300, 3), 1 / 3)
-    rng = np.random.default_rng(0)
-    features = np.eye(3)[[ord(label) - ord("a") for label in table["label"]]] + rng.normal(0, 0.3, (300, 3))
-    few = {"item": np.repeat(np.arange(6), 3), "worker": np.tile(np.arange(3), 6), "label": ["a", "b", "a"] * 6}
-    for found in (
-        cs.fuse(pa.table(table), features=features),
-        cs.fuse(pa.table(table), item_prior=prior),
-        cs.fuse(pa.table(few)),
-    ):
-        assert found.comparison_.withheld.endswith(("answers of two workers", "too few answers"))
-        assert found.result_.checked
-        assert is_empty(found.to_frame())
-        assert "untested" in {each.kind for each in found.findings_}
-        found.save(tmp_path / "model")
-        assert is_empty(cs.load(tmp_path / "model").to_frame())
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_what_else_checks_single_answers_keeps_confidences():
     table = draw_single()
     twice = answer_again(table, 30)
@@ -203,16 +176,3 @@ def test_what_else_checks_single_answers_keeps_confidences():
     assert not is_empty(found.to_frame())
     more = pa.table({"item": np.arange(30), "worker": [77] * 30, "label": ["a", "b", "c"] * 10})
     assert not is_empty(cs.DawidSkene().fit(pa.table(table)).update(more).to_frame())
-
-
-def test_a_runner_up_is_ahead_only_on_a_path(tmp_path):
-    """The label of a jointly decoded path may be improbable by itself: row and terminal say what decided."""
-    crowd = cs.simulate.sequences(40, length=10, n_workers=3, n_classes=3, accuracy=(0.4, 0.6), stickiness=0.9, seed=1)
-    model = cs.HiddenMarkov(coupling=1.0).fit(crowd.responses)
-    frame = model.to_frame().to_pandas()
-    behind = frame["confidence"] < model.posterior_.max(axis=1)
-    assert behind.any()
-    assert (frame["decided_by"] == np.where(behind, "sequence", "")).all()
-    single = cs.HiddenMarkov(coupling=1.0, decode="marginal").fit(crowd.responses).to_frame().to_pandas()
-    assert "decided_by" not in single
-    assert single["confidence"].min() >= 1 / 3

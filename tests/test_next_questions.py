@@ -110,22 +110,6 @@ def test_questions_are_those_of_a_slow_twin(n):
     assert_agree(FITTED.next_questions(n, per_worker=no_limit), slow_list(FITTED, n))
 
 
-def test_an_item_is_asked_about_again_for_what_the_answer_adds():
-    listed = FITTED.next_questions(160, per_worker=1000)
-    assert listed.num_rows == 160  # all pairs that are left
-    by_item = pd.DataFrame({"item": listed["item"].to_pylist(), "gain": listed["gain"].to_pylist()}).groupby("item")
-    assert (by_item["gain"].apply(len) == 4).all()
-    assert by_item["gain"].apply(lambda gains: gains.is_monotonic_decreasing).all()
-    # The sum is the information that all answers have together, whatever their order.
-    item = listed["item"].to_pylist()[0]
-    row = CROWD.responses.items.tolist().index(item)
-    matrices = [FITTED.confusion_[m].tolist() for i, m in pairs(listed) if i == item]
-    together = sum(slow_gain(FITTED.posterior_[row].tolist(), m, matrices[:j]) for j, m in enumerate(matrices))
-    backwards = matrices[::-1]
-    again = sum(slow_gain(FITTED.posterior_[row].tolist(), m, backwards[:j]) for j, m in enumerate(backwards))
-    assert by_item["gain"].sum()[item] == pytest.approx(together, abs=1e-8) == pytest.approx(again, abs=1e-8)
-
-
 def test_costs_budgets_and_limits_against_the_twin():
     workers = CROWD.responses.workers.tolist()
     cost = dict(zip(workers, [1.0, 2.0, 0.5, 3.0, 1.0, 0.1], strict=True))
@@ -142,17 +126,6 @@ def test_costs_budgets_and_limits_against_the_twin():
     # A unit of money makes no difference.
     cheap = FITTED.next_questions(20, cost={name: 1e-6 * price for name, price in cost.items()})
     assert pairs(cheap) == pairs(FITTED.next_questions(20, cost=cost))
-
-
-def test_by_default_questions_are_spread_over_workers():
-    n = 24
-    listed = FITTED.next_questions(n)["worker"].to_pylist()
-    assert max(map(listed.count, listed)) <= 4 * n / 6
-    # The limit gives way where there is nobody else.
-    assert FITTED.next_questions(10**6).num_rows == 160
-    only = FITTED.next_questions(10, workers=CROWD.responses.workers[:1])
-    assert only.num_rows == 10
-    assert FITTED.next_questions().num_rows == 10
 
 
 def test_known_items_and_pairs_that_were_asked_are_left_out():
@@ -182,19 +155,6 @@ def test_answers_that_are_to_come_count(per_worker):
     np.testing.assert_allclose(second["gain"].to_numpy(), whole["gain"].to_numpy()[25:], atol=2e-9)
     answered = {"item": CROWD.responses.item_of_answer(), "worker": CROWD.responses.worker}
     assert pairs(FITTED.next_questions(25, per_worker=per_worker, asked=answered)) == pairs(first)
-
-
-def test_answers_about_neighbours_that_are_to_come_count():
-    chain = cs.simulate.sequences(4, length=10, n_workers=6, n_classes=3, answers_per_item=2, seed=1)
-    net = cs.simulate.network(40, n_workers=6, n_classes=3, answers_per_item=2, seed=1)
-    for model, keys in (
-        (cs.HiddenMarkov(coupling=0.5).fit(chain.responses), ("sequence", "position")),
-        (cs.MarkovField(coupling=0.3).fit(net.responses, graph=net.graph), ("item",)),
-    ):
-        whole = model.next_questions(40, per_worker=1000)
-        first = model.next_questions(20, per_worker=1000)
-        second = model.next_questions(20, per_worker=1000, asked=first)
-        assert pairs(first, keys) + pairs(second, keys) == pairs(whole, keys)
 
 
 def test_answers_of_workers_who_are_not_there_any_more_count():
@@ -229,14 +189,6 @@ def test_long_shortlists_and_cells_change_nothing(monkeypatch):
     assert model.next_questions(1)["gain"].to_pylist()[0] == pytest.approx(max(gains.values()), abs=2e-9)
 
 
-def test_many_outcomes_are_taken_together(monkeypatch):
-    exact = FITTED.next_questions(160, per_worker=1000)
-    monkeypatch.setattr(next_questions, "MOST_OUTCOMES", 8)
-    rough = FITTED.next_questions(160, per_worker=1000)
-    assert rough.num_rows == 160
-    assert sum(rough["gain"].to_pylist()) == pytest.approx(sum(exact["gain"].to_pylist()), rel=0.1)
-
-
 def test_neither_the_order_of_rows_nor_the_type_of_ids_matters():
     r = CROWD.responses
     table = pd.DataFrame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
@@ -263,20 +215,6 @@ def test_new_workers_answer_as_the_crowd_does():
     assert alone["gain"].to_pylist()[0] == pytest.approx(expected, abs=2e-9)
 
 
-@pytest.mark.parametrize("name", ["one-coin", "sequential"])
-def test_new_workers_of_other_worker_models(name):
-    model = cs.DawidSkene(workers=name).fit(CROWD.responses)
-    with pytest.warns(cs.errors.DataWarning, match="not there"):
-        listed = model.next_questions(5, workers=["new"])
-    assert listed["worker"].to_pylist() == ["new"] * 5
-
-
-def test_lists_that_no_memory_holds(monkeypatch):
-    monkeypatch.setattr("consilience.limits.available_memory", lambda: 100.0)
-    with pytest.raises(cs.errors.InputError, match="is too long"):
-        FITTED.next_questions(100)
-
-
 def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)
@@ -295,26 +233,6 @@ def test_of_workers_who_copy_each_other_one_is_asked():
         assert not {(i, 0), (i, 1)} <= {(i, m) for i, m in there - set(pairs(listed))}
 
 
-def test_silence_that_is_an_answer():
-    r = cs.Answers.from_matrix([[0, 1, -1], [1, -1, 1], [-1, 0, 0], [1, 1, -1]], abstain="answer", background=0)
-    model = cs.DawidSkene().fit(r)
-    with pytest.raises(cs.errors.ParameterError, match="functions answer all that they can"):
-        model.next_questions()
-    with pytest.warns(cs.errors.DataWarning, match="not there"):
-        listed = model.next_questions(workers=[0, 7])
-    assert set(listed["worker"].to_pylist()) == {7}
-
-
-def test_answers_spread_over_labels_count_as_answers():
-    P = np.random.default_rng(0).dirichlet(np.ones(3), size=(12, 4))
-    P[:6, 0] = P[6:, 1] = np.nan
-    model = cs.DawidSkene().fit(cs.Answers.from_probabilities(P))
-    listed = pairs(model.next_questions(100))
-    assert listed
-    assert all(m == 0 if i < 6 else m == 1 for i, m in listed)
-    assert len(set(listed)) == len(listed)
-
-
 def test_odd_crowds():
     one = cs.DawidSkene().fit({"item": [1, 2], "worker": ["a", "a"], "label": ["x", "y"]})
     assert one.next_questions().num_rows == 0  # nobody is left to ask
@@ -326,11 +244,6 @@ def test_odd_crowds():
     model = cs.DawidSkene().fit(cs.Answers.from_frame(unsure, classes=["x", "y"], items=[1, 2, 3, 4]))
     assert_agree(model.next_questions(10, per_worker=100), slow_list(model, 10))
     assert 4 in [i for i, _ in pairs(model.next_questions(3))]  # nobody has answered it
-    more = cs.simulate.independent(300, 6, 3, accuracy=(0.6, 0.9), seed=1).responses
-    assert cs.MomentMatching(max_iter=3, tol=0).fit(more).next_questions(5, workers=[0]).num_rows == 0
-    for name in ("one-coin", "sequential"):
-        model = cs.DawidSkene(workers=name).fit(CROWD.responses)
-        assert_agree(model.next_questions(9, per_worker=100), slow_list(model, 9))
 
 
 def test_wrong_arguments():
@@ -344,11 +257,6 @@ def test_wrong_arguments():
         for value in values:
             with pytest.raises(cs.errors.ParameterError, match=f"'{name}' parameter of next_questions must be"):
                 FITTED.next_questions(**{name: value})
-    for name in ("cost", "per_worker"):
-        with pytest.raises(cs.errors.ParameterError, match=f"'{name}' parameter of next_questions has no entry for 1"):
-            FITTED.next_questions(**{name: {0: 1}})
-        with pytest.raises(cs.errors.ParameterError, match="with one for each worker"):
-            FITTED.next_questions(**{name: dict.fromkeys(range(6), "x")})
     with pytest.raises(cs.errors.NotFittedError):
         cs.DawidSkene().next_questions()
 
@@ -429,51 +337,6 @@ def test_questions_on_the_command_line(saved):
     some = run("next", "crowd.model", "--questions", "--workers", "workers.csv", "--budget", "5", "--json")
     expected = saved.next_questions(workers=[1, 2], budget=5, cost={1: 1.0, 2: 2.0}, per_worker={1: 3, 2: 2})
     assert json.loads(some.stdout)["questions"] == expected.to_pylist()
-    shown = run("next", "crowd.model", "--questions", "--cost", "0.5", "--per-worker", "9").stdout
-    assert "Questions of crowd.model to ask next (30 more with --json)" in shown
-    assert "50, for 25 in all" in shown
-    assert "50, for 5,000 in all" in run("next", "crowd.model", "--questions", "--cost", "100").stdout
-    nothing = run("next", "crowd.model", "--questions", "--per-worker", "0")
-    assert "Nothing to ask" in nothing.stdout
-    assert run("next", "crowd.model", "--questions", "-q").stdout == ""
-
-
-def test_wrong_use_on_the_command_line(saved):
-    pd.DataFrame({"worker": [1], "cost": [1.0]}).to_csv("workers.csv", index=False)
-    pd.DataFrame({"who": [1]}).to_csv("others.csv", index=False)
-    for words, message in (
-        (["--budget", "3"], "--budget needs --questions"),
-        (["--stop", "0.9", "-n", "3"], "--stop does not go with -n."),
-        (["--stop", "2"], "must be a number between 0 and 1"),
-        (["--questions", "--cost", "-1"], "must be a number > 0"),
-        (["--questions", "--workers", "workers.csv", "--cost", "1"], "has a column cost"),
-        (["--questions", "--workers", "others.csv"], "has no column worker"),
-        (["--questions", "--asked", "others.csv"], "must have the columns"),
-        (["--questions", "-o", "workers.csv", "--workers", "workers.csv"], "workers.csv"),
-    ):
-        done = run("next", "crowd.model", *words)
-        assert (done.exit_code, message in " ".join(done.stderr.split())) == (2, True), (words, done.stderr)
-
-
-def test_certain_items_on_the_command_line(saved):
-    done = json.loads(run("next", "crowd.model", "--stop", "0.8", "-o", "done.csv", "--json").stdout)
-    assert done["items"] == saved.stop_items(0.8).to_pylist()
-    assert done["n_stopped"] == len(done["items"]) == len(pd.read_csv("done.csv"))
-    shown = " ".join(run("next", "crowd.model", "--stop", "0.8").stdout.split())
-    assert " ".join(saved.undecided(0.8).describe().split()) in shown
-    assert "Nothing to stop" in run("next", "crowd.model", "--stop", "1").stdout
-
-
-def test_the_items_that_are_just_certain_enough_are_shown(saved):
-    """Those at the top are certain anyway, and have no errors."""
-    table = saved.stop_items(0)
-    lines = run("next", "crowd.model", "--stop", "0").stdout.splitlines()
-    hidden = table.num_rows - 20
-    assert hidden > 0
-    assert lines[0].endswith(f"to stop paying for, most certain first ({hidden} before these with --json)")
-    assert lines[2].strip() == "..."
-    assert [line.split()[0] for line in lines[3:23]] == [str(item) for item in table["item"].to_pylist()[-20:]]
-    assert lines[22].endswith(f"{table['expected_errors'].to_pylist()[-1]:.1f}")
 
 
 # ------------------------------------------------------------------------------------------------------------ campaigns
@@ -515,18 +378,6 @@ def test_answers_are_revealed_when_they_are_asked_for():
         cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
 
 
-def test_a_pair_that_is_listed_twice_is_paid_once():
-    def policy(model, _):
-        r = model.responses_
-        item, worker = np.nonzero(
-            np.bincount(r.item_of_answer() * 12 + r.worker, minlength=60 * 12).reshape(60, 12) == 0
-        )
-        return {"item": np.repeat(item[:10], 2), "worker": np.repeat(worker[:10], 2)}
-
-    curve = cs.simulate.campaign(DENSE, policy, budget=135).to_pydict()
-    assert curve["answers"] == curve["cost"] == [120, 130, 135]
-
-
 def test_campaigns_with_costs_and_gaps():
     cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
     curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()
@@ -540,18 +391,6 @@ def test_campaigns_with_costs_and_gaps():
     net = cs.simulate.network(40, n_workers=6, n_classes=3, seed=1)
     for crowd, model in ((chain, cs.HiddenMarkov(coupling=0.5)), (net, cs.MarkovField(coupling=0.3))):
         assert cs.simulate.campaign(crowd, model=model, budget=150, batch=40)["answers"].to_pylist()[-1] == 150
-    for arguments, message in (
-        ({"crowd": 3}, "'crowd' parameter of campaign"),
-        ({"policy": "x"}, "'policy' parameter"),
-        ({"budget": 0}, "'budget' parameter"),
-        ({"first": 0}, "'first' parameter"),
-        ({"cost": 0}, "'cost' parameter of campaign"),
-        ({"model": 3}, "'model' parameter"),
-        ({"truth": {}}, "has its own truth"),
-        ({"crowd": DENSE.responses}, "Real answers need truth="),
-    ):
-        with pytest.raises(cs.errors.ParameterError, match=message):
-            cs.simulate.campaign(**{"crowd": DENSE, **arguments})
 
 
 def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
@@ -561,15 +400,6 @@ def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
     part = cs.simulate.campaign(r, truth={item: truth[item] for item in list(truth)[:10]}, budget=200, batch=40, seed=3)
     assert part["answers"].equals(whole["answers"])
     assert all(round(10 * a, 9) % 1 == 0 for a in part["accuracy"].to_pylist())
-
-
-@pytest.mark.robust
-def test_information_needs_fewer_answers_than_chance():
-    crowd = cs.simulate.independent(200, n_workers=20, n_classes=5, accuracy=(0.3, 0.9), seed=7)
-    policies = ("random", "information")
-    random, informed = (cs.simulate.campaign(crowd, policy, budget=1000, batch=100) for policy in policies)
-    reached = [a >= random["accuracy"].to_pylist()[-1] for a in informed["accuracy"].to_pylist()]
-    assert informed["answers"].to_pylist()[reached.index(True)] <= 700
 
 
 def test_who_answers_by_chance_is_not_asked():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-import warnings
 
-import numpy as np
 import pytest
 
 import consilience as cs
@@ -93,18 +91,6 @@ def _time(fused, name):
     start = time.perf_counter()
     getattr(fused, name)
     return time.perf_counter() - start
-
-
-def test_whether_numbers_are_a_scale_takes_two_fits(monkeypatch):
-    rng = np.random.default_rng(0)
-    truth = rng.integers(5, size=300)
-    ratings = np.clip(np.round(truth[:, None] + 0.8 * rng.normal(size=(300, 8))), 0, 4).astype(int)
-    answers = cs.Answers.from_matrix(ratings)
-    calls = count_calls(monkeypatch, em.run_em)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert cs.fuse(answers).workers == "ordinal"
-    assert calls == {"run_em": 3}
 
 
 def test_the_loop_is_near_the_surface(monkeypatch):

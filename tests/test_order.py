@@ -20,11 +20,6 @@ def read(when, **keywords):
     return cs.Answers.from_frame({**ROWS, "when": when}, order="when", **keywords)
 
 
-def test_without_a_column_there_is_no_order():
-    assert cs.Answers.from_frame(ROWS).order is None
-    assert cs.Answers.from_frame({**ROWS, "order": [1, 2, 3, 4]}).order is None
-
-
 @pytest.mark.parametrize(
     "when",
     [
@@ -53,11 +48,6 @@ def test_dates_are_read_from_any_frame():
         assert np.array_equal(order - order.min(), expected - expected.min())
     text = read([str(day) for day in days]).order
     assert np.array_equal(text, order)
-
-
-@pytest.mark.parametrize("when", [[4, None, 2, 3], [4.0, np.nan, 2, 3], ["4", "", "2", "3"], [4.0, np.inf, 2, 3]])
-def test_a_missing_time_is_not_known(when):
-    assert np.array_equal(read(when).order, [4, 3, np.nan, 2], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +96,6 @@ def test_the_order_is_joined():
     assert join_responses(plain, plain).responses.order is None
 
 
-def test_a_corrected_answer_has_its_own_time():
-    old = read([4, 1, 2, 3])
-    new = cs.Answers.from_frame({"item": ["b"], "worker": ["x"], "label": ["0"], "when": [9]}, order="when")
-    assert sorted(join_responses(old, new, "last").responses.order.tolist()) == [1, 2, 3, 9]
-    again = cs.Answers.from_frame({"item": ["b"], "worker": ["x"], "label": ["1"], "when": [9]}, order="when")
-    assert sorted(join_responses(old, again).responses.order.tolist()) == [1, 2, 3, 4]
-
-
 def test_the_order_is_saved(tmp_path):
     model = cs.DawidSkene(calibration="none").fit(read([4, None, 2, 3]))
     loaded = cs.load(model.save(tmp_path / "model"))
@@ -121,8 +103,3 @@ def test_the_order_is_saved(tmp_path):
     assert loaded.responses_.columns["order"] == "when"
     loaded.update({"item": ["c"], "worker": ["x"], "label": ["1"], "when": [7]})
     assert loaded.responses_.order[-1] == 7
-
-
-def test_labels_do_not_depend_on_the_order():
-    plain = cs.DawidSkene().fit(ROWS)
-    assert np.array_equal(plain.posterior_, cs.DawidSkene().fit(read([4, 1, 2, 3])).posterior_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -50,24 +49,6 @@ def test_numbers_are_in_order_of_their_value() -> None:
     assert scale_of(cs.Answers.from_frame(text, ordered=True)) == (["1", "2", "3", "10"], (0.0, 1.0, 2.0, 3.0))
 
 
-def test_classes_have_no_order_unless_it_is_said() -> None:
-    for answers in (NUMBERS, WORDS):
-        r = cs.Answers.from_frame(answers)
-        assert r.positions is None
-        assert not r.is_ordered
-
-
-def test_given_classes_are_in_order() -> None:
-    r = cs.Answers.from_frame(WORDS, classes=LEVELS, ordered=True)
-    assert scale_of(r) == (LEVELS, RANKS)
-    assert r.is_ordered
-
-
-def test_positions_say_that_there_is_an_order() -> None:
-    r = cs.Answers.from_frame(WORDS, classes=LEVELS, positions=[0, 1, 5])
-    assert scale_of(r) == (LEVELS, (0.0, 1.0, 5.0))
-
-
 def test_a_label_beside_the_scale_is_no_level() -> None:
     labels = list(map(str, NUMBERS["label"]))
     labels[0] = "can't tell"
@@ -97,11 +78,6 @@ def test_what_is_no_scale_is_an_error(given: dict[str, Any], words: str) -> None
         cs.Answers.from_frame(WORDS, **given)
 
 
-def test_labels_that_are_the_same_number_are_an_error() -> None:
-    with pytest.raises(InputError, match=r"'1', '1\.0' are the same number"):
-        cs.Answers.from_frame(table(["1", "1.0", "2"]), ordered=True)
-
-
 def ordered_frames() -> dict[str, Any]:
     """Return the same answers with a column that says its order, in each library."""
     codes = pa.array([LEVELS.index(label) for label in WORDS["label"]], pa.int8())
@@ -121,32 +97,6 @@ def test_an_ordered_column_says_so(library: str) -> None:
     assert cs.Answers.from_frame(frame, normalise=True).positions == RANKS
 
 
-def test_an_unordered_categorical_does_not() -> None:
-    frame = pd.DataFrame(WORDS).astype({"label": "category"})
-    assert cs.Answers.from_frame(frame).positions is None
-    unordered = pl.DataFrame(WORDS).with_columns(pl.col("label").cast(pl.Categorical))
-    assert cs.Answers.from_frame(unordered).positions is None
-    with pytest.raises(InputError, match="are no numbers"):
-        cs.Answers.from_frame(frame, ordered=True)
-
-
-def test_a_wide_table_of_ordered_columns_says_so() -> None:
-    kind = pd.CategoricalDtype(LEVELS, ordered=True)
-    wide = pd.DataFrame(np.reshape(WORDS["label"], (-1, 3)), columns=["ann", "bob", "cyd"]).astype(kind)
-    assert scale_of(cs.Answers.from_frame(wide.assign(item=range(4)), format="wide")) == (LEVELS, RANKS)
-
-
-def test_categories_of_several_orders_have_none(tmp_path: Path) -> None:
-    frame = ordered_frames()["pandas"]
-    other = frame.assign(item=frame.item + 10, label=frame.label.cat.reorder_categories(LEVELS[::-1]))
-    both = pa.concat_tables([pa.Table.from_pandas(each) for each in (frame, other)])
-    assert cs.Answers.from_frame(both).positions is None
-    for name, each in (("a", frame), ("b", other)):
-        each.to_parquet(tmp_path / f"{name}.parquet")
-    assert cs.read_answers(tmp_path).positions is None
-    assert cs.scan_answers(tmp_path, store=tmp_path / "stores").positions is None
-
-
 def test_a_matrix_is_in_order_of_its_labels() -> None:
     F = [[0, 1], [2, 2]]
     assert scale_of(cs.Answers.from_matrix(F, labels=LEVELS, ordered=True)) == (LEVELS, RANKS)
@@ -156,25 +106,6 @@ def test_a_matrix_is_in_order_of_its_labels() -> None:
         LEVELS,
         (0.0, 1.0, 5.0),
     )
-
-
-def test_ratings_of_argilla_are_in_order(tmp_path: Path) -> None:
-    file, out = tmp_path / "records.json", tmp_path / "out.json"
-    given = dict(zip(["1", "2"], [[10, 9, 10], [2, 2, 1]], strict=True))
-    records = [
-        {
-            "id": name,
-            "fields": {"text": name},
-            "responses": {"stars": [{"value": value, "user_id": f"u{u}"} for u, value in enumerate(values)]},
-        }
-        for name, values in given.items()
-    ]
-    file.write_text(json.dumps(records))
-    r = cs.read_answers(file)
-    assert scale_of(r) == ([1, 2, 9, 10], (0.0, 1.0, 2.0, 3.0))
-    cs.write_labels(cs.MajorityVote().fit(r).to_frame(), out, file)
-    suggested = [record["suggestions"]["stars"]["value"] for record in json.loads(out.read_text())]
-    assert suggested == [10, 2]
 
 
 # ---------------------------------------------------------------------------------------------------- where it travels
@@ -222,13 +153,6 @@ def test_levels_that_are_numbers_find_their_place_later() -> None:
     assert model.result_.names.positions == tuple(map(float, range(6)))
 
 
-def test_words_do_not() -> None:
-    model = cs.DawidSkene().fit(cs.Answers.from_frame(WORDS, classes=LEVELS, ordered=True))
-    with pytest.warns(DataWarning, match="New labels are no classes: 'highest'"):
-        model.update({"item": [9], "worker": ["ann"], "label": ["highest"]})
-    assert scale_of(model.responses_) == (LEVELS, RANKS)
-
-
 # -------------------------------------------------------------------------------------------------------- known labels
 
 
@@ -241,17 +165,6 @@ def test_known_labels_between_levels_count_as_the_nearest() -> None:
         cs.DawidSkene().fit(r, gold={0: 11.5})
     with pytest.raises(InputError, match="not among the classes"):
         cs.DawidSkene().fit(cs.Answers.from_frame(NUMBERS), gold={0: 1.4})
-
-
-def test_a_column_of_mean_ratings_is_one_of_known_labels() -> None:
-    gold = [2.4, 2.4, 2.4, *[None] * 9]
-    with pytest.warns(DataWarning) as told:
-        fused = cs.fuse(NUMBERS | {"gold": gold}, ordered=True)
-    assert any(
-        "1 known label lies between levels and counts as the nearest, the lower of two." in str(each.message)
-        for each in told
-    )
-    assert fused.labels_[0] == 2
 
 
 # ----------------------------------------------------------------------------------------------------- command line
@@ -277,31 +190,8 @@ def test_the_command_line_says_the_order(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- slips
 
 
-def test_classes_that_are_numbers_are_told_by_their_value() -> None:
-    labels = ["1.0", "1.5", "2.0"]
-    r = cs.Answers.from_frame(table(labels), classes=["1", "1.5", "2", "2.5"], ordered=True)
-    assert r.classes.tolist() == ["1.0", "1.5", "2.0", "2.5"]
-    assert (r.class_of_label >= 0).all()
-    assert cs.Answers.from_frame(table(labels), classes=[1, 1.5, 2], ordered=True).classes.tolist() == labels
-
-
 @pytest.mark.filterwarnings("ignore:There are too few answers")
 def test_a_number_beside_a_scale_of_numbers_is_found() -> None:
     with pytest.warns(DataWarning, match=r"10 \(3 answers\) is a number but no level of the scale 1, 2, 3"):
         fused = cs.fuse(NUMBERS, classes=[1, 2, 3], ordered=True)
     assert "levels" in [each.kind for each in fused.findings_]
-
-
-def test_an_update_tells_of_new_levels() -> None:
-    fused = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(NUMBERS, ordered=True))
-    more = {"item": [9], "worker": ["ann"], "label": [11]}
-    with pytest.warns(DataWarning, match="New labels extend the scale: 11. Its levels are now 1, 2, 3, 10, 11"):
-        fused.update(more)
-
-
-def test_predictions_tell_numbers_by_their_value() -> None:
-    whole = NUMBERS | {"label": list(map(str, NUMBERS["label"]))}
-    fused = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(whole, ordered=True))
-    new = {"item": [7, 7, 8], "worker": ["ann", "bob", "ann"], "label": ["3", "10", "1"]}
-    floats = new | {"label": ["3.0", "10.0", "1.0"]}
-    assert fused.predict(floats).tolist() == fused.predict(new).tolist()

@@ -13,7 +13,6 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError
-from consilience.rankings.comparisons import open_comparisons
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +57,11 @@ def test_standard_input_and_other_columns(folder):
     assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["a", "b", "c"]
 
 
-def test_scores_on_the_command_line(folder):
-    rows = [f"{item},{model},{stars}" for item in range(9) for model, stars in (("x", 2), ("y", 5))]
-    with open("stars.csv", "w") as file:
-        file.write("\n".join(["prompt,model,stars", *rows]))
-    done = run("rank", "stars.csv", "--candidate", "model", "--score", "stars", "--json")
-    assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["y", "x"]
-    done = run("rank", "stars.csv", "--candidate", "model", "--rank", "stars", "--json")
-    assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["x", "y"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["battles.csv", "--winner", "nope"], "no column 'nope'"),
         (["nowhere.csv"], "does not exist"),
-        (["battles.csv", "-o", "ranking.txt"], "ranking.txt"),
-        (["battles.csv", "-o", "battles.csv"], "would change the input"),
-        (["battles.csv", "-n", "3"], "-n needs --next-comparisons"),
-        (["battles.csv", "--report", "page.txt"], "does not end in .html"),
-        (["battles.csv", "--gold", "battles.csv", "-o", "x.csv", "--judges-report", "x.csv"], "two outputs"),
         (["self.csv"], "a candidate is compared with itself; the first is 'a' at self.csv, line 2"),
     ],
 )
@@ -89,40 +73,6 @@ def test_bad_input_has_exit_code_2(folder, arguments, words):
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(os.listdir()) == ["battles.csv", "self.csv"]
-
-
-def test_warnings_name_options(folder):
-    with open("parts.csv", "w") as file:
-        file.write("left,right,winner\na,b,a\nx,y,y\n")
-    done = run("rank", "parts.csv")
-    assert done.exit_code == 0
-    assert "Warning: The candidates are in 2 parts" in done.stderr
-    told = run("rank", "battles.csv", "--json")
-    remedies = [remedy for finding in json.loads(told.stdout)["findings"] for remedy in finding["remedies"]]
-    assert all("next_comparisons(n)" not in remedy for remedy in remedies)
-
-
-def test_lists_say_what_their_pairs_count_for(folder):
-    rows = [f"{judge},{model},{len(model) + judge}" for judge in range(3) for model in ("x", "yy", "zzz")]
-    with open("stars.csv", "w") as file:
-        file.write("\n".join(["judge,model,score", *rows]))
-    assert "6 verdicts: the pairs of a list of n candidates count as n - 1" in run("rank", "stars.csv").stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["model_a", "model_b", "tie (bothbad)"], "sides (left: model_a; right: model_b; tie: tie (bothbad))"),
-        (["1", "0", "0.5"], "sides (left: 1; right: 0; tie: 0.5)"),
-        (["x1", "y1", "tie"], "ids of candidates (tie: tie)"),
-    ],
-)
-def test_it_is_told_how_winners_were_read(folder, words, told):
-    with open("few.csv", "w") as file:
-        file.write("\n".join(["left,right,winner", *(f"x1,y1,{word}" for word in words * 4)]))
-    assert f"read as {told}" in run("rank", "few.csv").stdout
-    assert json.loads(run("rank", "few.csv", "--json").stdout)["winners"] == told
-    assert f"winners: {told})" in repr(open_comparisons("few.csv"))
 
 
 def test_a_saved_ranking(folder):
@@ -203,17 +153,3 @@ def test_charts_one_by_one(arena):
     dots = cs.chart(model, "judges")
     assert len(dots.rows) == 8
     assert dots.columns[0] == "Judge"
-    with pytest.raises(cs.errors.ParameterError, match="one of 'ranking', 'wins', 'judges'"):
-        cs.chart(model, "confusion")
-    with pytest.raises(cs.errors.ParameterError, match="there is only one judge"):
-        cs.chart(cs.rank({"left": ["a"], "right": ["b"], "winner": ["a"]}), "judges")
-    with pytest.raises(cs.errors.ParameterError, match="no items to show"):
-        cs.report(model, "x.html", content={})
-
-
-def test_many_candidates_and_judges_are_cut(tmp_path):
-    arena = cs.simulate.comparisons(4000, n_candidates=60, n_judges=80, seed=1)
-    text = page(cs.rank(arena.comparisons), tmp_path)
-    assert "These are the first 40 of 60." in text
-    assert "These are the first 10 candidates." in text
-    assert "These are the 60 with most verdicts, of 80." in text

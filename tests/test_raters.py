@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.answers.columns import to_values
 from consilience.inference.workers.ordinal import OrdinalWorkers, rate
 from consilience.results import raters
 from consilience.results.raters import CARELESS, FIGURES, SPREADS, STEP, find_raters, list_biases
@@ -85,20 +84,6 @@ def test_the_figures_are_what_the_formulas_say():
     assert find_raters(counts, pairs, workers) == pytest.approx(find_slowly(counts, pairs, 3), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [12, raters.MOST_LEVELS + 1])
-def test_long_scales_have_a_coarser_grid_or_none(n_classes):
-    """Rater 0 is exact, and rater 1 two levels too high."""
-    counts = np.stack([np.eye(n_classes), np.eye(n_classes, k=-2)]) * 20
-    found = find_raters(counts, np.eye(n_classes), OrdinalWorkers(2, np.arange(n_classes), n_classes))
-    if n_classes > raters.MOST_LEVELS:
-        assert np.isnan(found).all()
-    else:
-        assert len(list_biases(n_classes)) == raters.MOST_BIASES
-        bias, low, high = found[:, :3].T
-        assert np.diff(bias) == pytest.approx([2], abs=0.2)
-        assert np.all((low < bias) & (bias < high))
-
-
 def test_counts_and_pairs_leave_own_answers_out():
     _, table = draw_ratings(1, n_items=30, n_raters=6)
     model = fit(table)
@@ -126,15 +111,6 @@ def test_biases_of_simulated_raters_are_found():
     assert min(correlations) > 0.9
 
 
-def test_with_many_answers_intervals_are_narrow_and_hold():
-    truth, table = draw_ratings(3, n_items=3000, n_raters=30)
-    found = report(fit(table))
-    assert np.mean((found["bias_low"] <= truth) & (truth <= found["bias_high"])) >= 0.9
-    assert np.mean(found["bias_high"] - found["bias_low"]) < 0.4
-    assert np.corrcoef(truth, found["bias"])[0, 1] > 0.985
-    assert np.polyfit(truth, found["bias"], 1)[0] == pytest.approx(1, abs=0.08)
-
-
 def add_raters(rng, n_items=300):
     """Return answers of four exact raters, one who is harsh by 1.3, one who is contrary, and one who clicks."""
     truth = rng.integers(5, size=n_items)
@@ -159,13 +135,6 @@ def test_a_harsh_rater_is_called_harsh():
     assert "more often wrong" not in words
 
 
-def test_no_scale_no_bias():
-    _, table = draw_ratings(1, n_items=40)
-    model = cs.DawidSkene().fit(cs.Answers.from_frame(table))
-    assert not set(FIGURES) & set(report(model))
-    assert model.result_.raters is None
-
-
 def test_answers_on_disk_give_the_same(tmp_path):
     _, table = draw_ratings(2, n_items=150)
     pq.write_table(pa.table(table), tmp_path / "answers.parquet")
@@ -173,50 +142,3 @@ def test_answers_on_disk_give_the_same(tmp_path):
     found, near = report(cs.DawidSkene(workers="ordinal").fit(stored)), report(fit(table))
     for name in FIGURES:
         assert found[name] == pytest.approx(near[name], abs=0.002)
-
-
-def test_where_nothing_can_be_told_figures_are_missing():
-    _, table = draw_ratings(2, n_items=90)
-    stream = cs.DawidSkene(workers="ordinal").partial_fit(cs.Answers.from_frame(table, classes=range(5)))
-    assert all(value is None for name in FIGURES for value in report(stream)[name].tolist())
-    alone = {"item": np.arange(60), "worker": np.arange(60) % 3, "label": np.arange(60) % 5}
-    unchecked = report(fit(alone))
-    assert all(value is None for name in FIGURES for value in unchecked[name].tolist())
-    assert not any("by" in remark for remark in unchecked["remarks"])
-
-
-def test_an_answer_outside_of_the_scale_says_nothing_of_bias():
-    _, table = draw_ratings(5, n_items=200)
-    table["label"] = table["label"].astype(str)
-    plain = report(fit(table))
-    more = {name: np.concatenate([column, column[:30]]) for name, column in table.items()}
-    more["label"][-30:] = "can't tell"
-    more["item"][-30:] = np.arange(300, 330)
-    found = report(fit(more, classes=list("01234")))
-    assert found["bias"].astype(float) == pytest.approx(plain["bias"].astype(float), abs=0.1)
-
-
-def test_biases_are_in_levels_whatever_the_positions():
-    _, table = draw_ratings(6, n_items=200)
-    model = fit(table)
-    counts, pairs = model.result_.learned.counts, np.eye(5)
-    plain, wide = (
-        find_raters(counts, pairs, OrdinalWorkers(40, np.arange(5), 5, positions=places))
-        for places in (None, (0.0, 10.0, 20.0, 30.0, 40.0))
-    )
-    assert plain == pytest.approx(wide)
-
-
-def test_the_crowd_is_learned_from_some_raters_where_there_are_many(monkeypatch):
-    _, table = draw_ratings(7)
-    model = fit(table)
-    counts, workers = model.result_.learned.counts, OrdinalWorkers(40, np.arange(5), 5)
-    every = find_raters(counts, np.eye(5), workers)
-    monkeypatch.setattr(raters, "MOST_ENTRIES", 20 * len(list_biases(5)) * len(SPREADS) * len(CARELESS))
-    assert find_raters(counts, np.eye(5), workers) == pytest.approx(every, abs=0.25)
-
-
-def test_silence_is_no_rating():
-    _, table = draw_ratings(8, n_items=60, n_raters=8)
-    model = fit(table, abstain="answer", background=0)
-    assert np.isfinite(np.array([to_values(model.worker_report()[name]) for name in FIGURES], float)).all()

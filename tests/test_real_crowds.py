@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from benchmarks.real_crowds import CATALOGUE, data_folder, describe, find_folder, is_present, load
-from consilience.errors import InputError, ParameterError
+from benchmarks.real_crowds import CATALOGUE, load
+from consilience.errors import InputError
 from real_data import gold_of, needs_data
 
 NAMES = [entry.name for entry in CATALOGUE]
@@ -71,13 +71,6 @@ def test_sequences(folder):
     assert not ner.responses.silence_counts
 
 
-def test_gold_goes_wherever_gold_goes(folder):
-    write(folder, "ner", **TAGS)
-    ner = load("ner")
-    model = cs.MajorityVote().fit(ner.responses, gold=ner.gold)
-    assert cs.evaluate(model, ner.gold).accuracy == 1
-
-
 def test_a_network_of_papers(folder):
     place = write(folder, "cora", **PAPERS)
     sparse.save_npz(place / "features.npz", sparse.csr_matrix(np.eye(3, 4)))
@@ -113,80 +106,16 @@ def test_silence_is_an_answer_of_labelling_functions(folder):
     assert r.classes.tolist() == ["O", "B-Disease", "I-Disease"]
 
 
-def test_of_sleep_only_what_models_said_is_read(folder):
-    answers = {
-        "sequence": [0, 0],
-        "position": [0, 0],
-        "worker": ["net", "eve"],
-        "label": ["W", "N1"],
-        "kind": ["model", "human"],
-    }
-    gold = {"sequence": [0], "position": [0], "label": ["W"]}
-    write(folder, "sleep", responses=answers, gold=gold)
-    assert load("sleep").responses.workers.tolist() == ["net"]
-
-
 # Where it is looked for.
 
 
-def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_DATA", "nowhere")
-    assert data_folder() == Path("nowhere")
-    assert not is_present("ner")
-    write(tmp_path, "ner", **TAGS)
-    assert is_present("ner", tmp_path)
-    assert is_present("ner", str(tmp_path))
-    assert find_folder("ner", str(tmp_path)) == tmp_path / "ner"
-    assert load("ner", str(tmp_path)).folder == tmp_path / "ner"
-
-
-def test_the_environment_names_a_folder(monkeypatch):
-    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    assert data_folder() is None
-    monkeypatch.setenv("CONSILIENCE_DATA", "")
-    assert data_folder() is None
-    monkeypatch.setenv("CONSILIENCE_DATA", "~/crowds")
-    assert data_folder() == Path.home() / "crowds"
-
-
 # Refusals.
-
-
-def test_an_unknown_name():
-    with pytest.raises(ParameterError, match=r"no dataset 'imagenet'\. There are .*, llm_judges\.$"):
-        is_present("imagenet")
 
 
 def refusal(name: str, folder: Path | str | None = None) -> str:
     with pytest.raises(InputError) as caught:
         load(name, folder)
     return str(caught.value)
-
-
-REMEDY = "Set $CONSILIENCE_DATA to a folder that holds ner/{responses.parquet,gold.parquet}. It was prepared"
-
-
-def test_what_is_missing_is_named(folder, monkeypatch):
-    write(folder, "ner", gold=TAGS["gold"])
-    assert refusal("ner").startswith(
-        f"The dataset 'ner' was not found: '{folder / 'ner'}' has no responses.parquet. {REMEDY}"
-    )
-    assert not is_present("ner")
-    assert "'here/ner' has no responses.parquet, gold.parquet." in refusal("ner", "here")
-    monkeypatch.delenv("CONSILIENCE_DATA")
-    assert refusal("ner").startswith(f"The dataset 'ner' was not found: $CONSILIENCE_DATA is not set. {REMEDY}")
-
-
-def test_gold_with_two_rows_about_an_item(folder):
-    twice = {"item": [1, 1, 2], "label": ["0", "1", "0"]}
-    write(folder, "bluebird", responses=SONGS["responses"], gold=twice)
-    assert "has 3 rows about 2 items." in refusal("bluebird")
-
-
-def test_features_of_other_rows(folder):
-    place = write(folder, "cora", **PAPERS)
-    sparse.save_npz(place / "features.npz", sparse.csr_matrix(np.eye(4)))
-    assert refusal("cora").endswith("must have one row for each of 3 items. It has the shape (4, 4).")
 
 
 # The catalogue.
@@ -200,15 +129,6 @@ def test_the_catalogue():
         assert all((entry.description, entry.licence, entry.citation))
         assert entry.source.startswith("github.com/")
         assert ", commit " in entry.source
-
-
-def test_the_list(folder):
-    write(folder, "ner", **TAGS)
-    lines = describe().splitlines()
-    assert len(lines) == 20
-    assert lines[2].split() == ["ner", "sequences", "78,107", "47", "9", "322,074", "here"]
-    assert lines[5].split()[::6] == ["cora", "absent"]
-    assert lines[-1] == f"Looked in {folder}."
 
 
 # The real ones.

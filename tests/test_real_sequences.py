@@ -64,18 +64,6 @@ def test_named_entities(model, least):
         assert fitted.transition_[~tag_transitions(fitted.classes_, "bio").steps].max() == 0
 
 
-def test_the_learned_chain_is_no_worse_than_no_chain():
-    paper, learned, independent = (span_f1_of(fit(m, "ner"), "ner") for m in (PAPER, DEFAULT, cs.DawidSkene()))
-    assert learned >= independent >= paper
-
-
-def test_named_entities_aligned_by_characters():
-    # A prior that is learned for sequential workers is no better here: .743.
-    model = renew(SEQUENTIAL, smoothing=(0.1, 1.1), calibration="none")
-    both = beside_gold(fit(model, "ner_aligned").to_frame().to_pandas(), "ner_aligned")
-    assert score_spans(both[both["split"] == "test"]) >= 0.745
-
-
 def test_sleep_stages():
     answers = pd.read_parquet(FOLDER / "sleep" / "responses.parquet")
     model = cs.HiddenMarkov().fit(answers[answers["kind"] == "model"].drop(columns="kind"))

@@ -7,22 +7,18 @@ import json
 import math
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import logit
 
 import consilience as cs
 from benchmarks import record as making
 from benchmarks.real_crowds import is_present
 from command_line import run
 from consilience.answers.answers import to_long
-from consilience.answers.classes import find_set_labels
-from consilience.results.comparison import Comparison
 from consilience.results.record import (
     INDEPENDENT,
     PAIRS,
-    RATINGS,
     SPREAD,
     fit_line,
     fit_record,
@@ -65,14 +61,6 @@ def test_known_labels_alone_give_an_interval_of_jeffreys():
         np.testing.assert_allclose(judge_by_known().given(n_known, n_right).find_range(), ends, atol=1e-3)
 
 
-def test_what_more_labels_would_bring_is_a_mean_over_what_they_may_be():
-    densities, rng = judge_by_record(0.9), np.random.default_rng(0)
-    error = rng.choice(np.linspace(-14, 8, 2201), 400, p=densities.likely)
-    widths = [densities.given(30, int(n)).find_range().width for n in rng.binomial(30, 1 - expit(error))]
-    assert densities.expect_width(30) == pytest.approx(np.mean(widths), abs=0.01)
-    assert densities.expect_width(100) < densities.expect_width(30) < densities.find_range().width
-
-
 def test_left_out_one_by_one_the_range_holds():
     held = {}
     for name, (expected, true) in PAIRS.items():
@@ -84,27 +72,11 @@ def test_left_out_one_by_one_the_range_holds():
     assert sum(held[name] for name in making.CROWDS) >= 7
 
 
-def test_crowds_that_err_independently_are_inside():
-    """Simulated crowds have the accuracy that is expected of them: the upper end reaches it."""
-    for expected in (0.6, 0.8, 0.9, 0.95, 0.98, 0.995):
-        found = judge_by_record(expected).find_range()
-        assert found.low < expected < found.high
-        assert found.low < found.middle < found.high
-
-
 @pytest.mark.parametrize("name", making.CROWDS)
 def test_the_pairs_are_those_of_the_fit(name):
     if not is_present(name):
         pytest.skip("the data are not there")
     assert making.pair(name) == pytest.approx(PAIRS[name], abs=0.003)
-
-
-@pytest.mark.robust
-@pytest.mark.parametrize("name", RATINGS)
-def test_ratings_have_a_row_of_their_own(name):
-    if not is_present(name):
-        pytest.skip("the data are not there")
-    assert making.pair(name, "ordinal") == pytest.approx(RATINGS[name], abs=0.003)
 
 
 @pytest.mark.parametrize(("n_draws", "widest"), rest_robust([(2, 0.18), (making.N_DRAWS, 0.17)]))
@@ -114,17 +86,6 @@ def test_with_thirty_known_labels_the_range_holds_and_is_narrow(n_draws, widest)
     draws = [each for name in making.CROWDS for each in making.draw(name, n_draws)]
     assert np.mean([each.holds for each in draws]) >= 0.88
     assert np.mean([each.found.width for each in draws]) <= widest
-
-
-@pytest.mark.parametrize("n_labels", [10, 100, 1000])
-def test_the_share_of_few_labels_varies_by_chance(n_labels):
-    """Errors are drawn from the record, and wrong labels by them: nine tenths of the shares are in the range."""
-    rng, line, expected = np.random.default_rng(0), fit_line(list(PAIRS.values())), 0.9
-    x = logit(1 - expected)
-    y = line.start + line.slope * x + line.spread(x) * rng.standard_t(line.n_crowds - 2, 20_000)
-    shares = rng.binomial(n_labels, expit(-y)) / n_labels
-    found = judge_by_record(expected).find_range(n_labels)
-    assert 0.89 <= np.mean((found.low <= shares) & (shares <= found.high)) <= (1.0 if n_labels < 100 else 0.94)
 
 
 # -------------------------------------------------------------------------------------------------------- through fuse
@@ -196,16 +157,6 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
         counts.append(stream.result_.calibrated.found)
     assert [each.n_gold for each in counts] == [60, 120]
     assert counts[0].n_right < counts[1].n_right <= 120
-
-
-def test_the_number_is_that_of_answers_on_disk(crowd, tmp_path):
-    known, path = known_of(crowd, 60), tmp_path / "answers.parquet"
-    pq.write_table(to_long(crowd.responses), path)
-    stored = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores"), gold=known)
-    fused = cs.fuse(crowd.responses, gold=known)
-    assert stored.comparison_.n_known == 60
-    assert stored.comparison_.n_known_right == fused.comparison_.n_known_right
-    assert stored.comparison_.accuracy == pytest.approx(fused.comparison_.accuracy, abs=0.01)
 
 
 def matrix(n_items, n_workers, seed=0, n_classes=3, share=0.8):
@@ -295,16 +246,6 @@ def test_numbers_that_cannot_be_checked_are_withheld(make, why, tmp_path, monkey
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_known_labels_tell_where_a_check_has_failed():
-    answers, truth = one_answer_each(), matrix(400, 1)[1]
-    c = cs.fuse(answers, gold={n: int(truth[n]) for n in range(40)}).comparison_
-    assert c.withheld == "too few items have answers of two workers"
-    assert c.accuracy_low < 0.8 < c.accuracy_high
-    assert c.describe_headline().endswith("judging by 40 known labels")
-    assert math.isnan(c.expected_accuracy)
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_there_is_no_record_of_other_data_and_models():
     said, truth = matrix(300, 5)
     crowds = {
@@ -326,24 +267,6 @@ def test_there_is_no_record_of_other_data_and_models():
     assert math.isnan(cs.fuse(r, gold=gold).comparison_.accuracy)
 
 
-def test_classes_that_are_sets_are_found():
-    assert find_set_labels(["a", "b", "c"]) == []
-    assert find_set_labels(["yes", "no", "yes, no"]) == ["yes, no"]
-    assert find_set_labels(["no, sure", "yes, sure", "no, unsure", "yes, unsure"]) == []
-    assert find_set_labels([1, 2, "1;2"]) == []
-
-
-def test_the_figures_of_a_comparison_are_told_with_few_digits():
-    c = Comparison(100, 1, *(0.9,) * 14, 0.95, 0.94, 0.96, 0.9, like_record=True)
-    assert c.describe_headline("120 spans").startswith("about 95.0% of these 120 spans are right (94.0% to 96.0%)")
-    assert c.describe_more() == ""
-    assert "judging by 23 real crowds and 1 known label" in dataclasses.replace(c, n_known=1).describe_headline()
-
-
-def test_labels_that_are_kept_are_not_said_to_be_right(alone):
-    assert "If workers err independently, " in alone.undecided(0.8).describe()
-
-
 def test_the_demo_knows_some_labels(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = " ".join(run("demo").stdout.split())
@@ -352,15 +275,3 @@ def test_the_demo_knows_some_labels(tmp_path, monkeypatch):
     figures = json.loads(run("fuse", "demo-answers.csv", "--json").stdout)["comparison"]
     assert figures["n_known"] == 100
     assert figures["accuracy_high"] - figures["accuracy_low"] < 0.12
-    run("fuse", "demo-answers.csv", "--ignore-gold", "--save", "m", "-q")
-    run("next", "m", "--at-random", "-n", "30", "-o", "items.csv", "-q")
-    assert "Leave out --questions." in run("next", "m", "--at-random", "--questions").stderr
-
-
-@pytest.mark.parametrize(("n_items", "offered"), [(12, []), (60, [30]), (160, [30, 100])])
-def test_no_more_known_labels_are_wished_for_than_there_are_items(alone, n_items, offered):
-    c = dataclasses.replace(alone.comparison_, n_items=n_items, n_differ=0)
-    told = c.describe_more()
-    assert ("30 known" in told, "and 100 to" in told) == (30 in offered, 100 in offered)
-    known = dataclasses.replace(c, share_known=1 - 20 / n_items) if n_items > 20 else c
-    assert known.describe_more() == ""

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-import oracles
 from consilience.inference.em import maximise
 from consilience.inference.structures.independent import Independent
 from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
@@ -57,11 +56,6 @@ def test_previous_answers(seed, lengths, spread):
     assert rows.max() < workers.n_rows
 
 
-def test_without_sequences_nothing_was_said_before():
-    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
-    assert (previous_answers(r) == r.n_labels).all()
-
-
 def test_counts_and_estimates_are_the_slow_ones():
     lengths = [8, 1, 13]
     answers, *_ = crowd_of_sequences(1, lengths)
@@ -94,17 +88,6 @@ def expect_votes(problem):
     from consilience.inference.em import expect_from_votes
 
     return expect_from_votes(problem)
-
-
-def test_votes_do_not_depend_on_what_was_said_before():
-    lengths = [8, 1, 13]
-    answers, *_ = crowd_of_sequences(2, lengths)
-    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
-    a, b = (
-        expect_votes(pose(r, kind, Independent(3, None, 0.1, "em")))
-        for kind in (sequential_workers(r), plain_workers(r))
-    )
-    np.testing.assert_allclose(a.summary.mass, b.summary.mass)
 
 
 # ----------------------------------------------------------------------------------------------------------- recovery
@@ -157,18 +140,6 @@ def test_workers_who_repeat_themselves():
     assert "dependence" not in rival.worker_report().column_names
 
 
-@pytest.mark.parametrize("estimation", ["em", "variational"])
-def test_classes_a_worker_never_met(estimation):
-    """No smoothing, few answers: finite, without a warning."""
-    r = cs.Answers.from_matrix([[0, 0, -1], [1, 1, -1], [2, 2, 2]], lengths=[2, 1])
-    smoothing = 0 if estimation == "em" else (0.1, 1.1)
-    model = cs.DawidSkene(workers="sequential", estimation=estimation, smoothing=smoothing, tol=0, max_iter=5).fit(r)
-    for name in ("posterior_", "confusion_", "sequential_confusion_"):
-        assert np.isfinite(getattr(model, name)).all()
-    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
-    np.testing.assert_allclose(model.sequential_confusion_.sum(axis=3), 1)
-
-
 def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     r, *_ = sticky_crowd(1, n_sequences=40)
     model = cs.DawidSkene(workers="sequential", calibration="none").fit(r)
@@ -193,20 +164,3 @@ def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
         stranger = model.predict_proba(cs.Answers.from_matrix(matrix[:20, :1], lengths=[20], workers=["new"]))
     assert np.isfinite(stranger).all()
-
-
-def test_score_is_of_the_sequential_tables():
-    r, *_ = sticky_crowd(2, n_sequences=30)
-    model = cs.DawidSkene(workers="sequential").fit(r)
-    previous, item = previous_answers(r), r.item_of_answer()
-    logs = np.tile(np.log(model.prior_), (r.n_items, 1))
-    np.add.at(logs, item, np.log(model.sequential_confusion_[r.worker, previous][np.arange(len(item)), :, r.label]))
-    assert model.score(r) == pytest.approx(np.log(np.exp(logs).sum(axis=1)).mean(), rel=1e-10)
-
-
-def test_weights_and_soft_votes():
-    answers, *_ = oracles.simulate(3, n_items=40, n_classes=3)
-    soft = np.where(np.arange(3) == answers[:, :, None], 0.8, 0.1)
-    soft[answers < 0] = np.nan
-    model = cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(cs.Answers.from_probabilities(soft, lengths=[40]))
-    assert np.isfinite(model.posterior_).all()

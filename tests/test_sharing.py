@@ -9,11 +9,10 @@ import pytest
 
 import consilience as cs
 from consilience.engines import open_engine
-from consilience.inference.sharing import N_LEVELS, SKILLS, find_easiness, fit_together, match_levels
-from consilience.inference.skills import OWN, RARE, SAME, Skills, expect_types, learn_skills, weigh
+from consilience.inference.sharing import N_LEVELS, fit_together, match_levels
+from consilience.inference.skills import Skills, expect_types, learn_skills, weigh
 from consilience.inference.sources import Source
-from consilience.inference.workers.ordinal import ACCURACIES, NominalWorkers, OrdinalWorkers
-from consilience.inference.workers.types import STRENGTHS
+from consilience.inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from consilience.results.fitting import fit_questions
 
 
@@ -83,33 +82,6 @@ def test_each_step_raises_the_evidence():
         np.testing.assert_allclose(skills.shares.sum(), 1)
 
 
-def test_the_density_is_that_of_the_powers():
-    skills = some_skills()
-    expected = OWN * np.log(0.3) + SAME * np.log(0.7) + RARE * np.log(skills.shares).sum()
-    expected += RARE * sum(np.log(h[h > 0]).sum() for h in skills.types if h is not None)
-    np.testing.assert_allclose(skills.log_density, expected)
-
-
-def test_skills_of_nominal_types_are_the_levels():
-    """With two answers and an easiness of 1, each type is a level of its own."""
-    workers = NominalWorkers(1, np.arange(2), 2)
-    skills = workers.find_skills(types_of(workers))
-    np.testing.assert_allclose(skills, np.tile(SKILLS, len(STRENGTHS)))
-    types = match_levels(skills, 1.0)
-    assert (np.sort(types, axis=1)[:, -1] == 1).all()
-    assert (types.sum(axis=0) == 1).all()
-    assert len(ACCURACIES) == len(SKILLS)
-
-
-def test_a_harder_question_has_a_lower_easiness():
-    workers = NominalWorkers(1, np.arange(2), 2)
-    skills = workers.find_skills(types_of(workers))
-    easy, hard = (np.tile(np.exp(-8 * (skills - z) ** 2), (30, 1)) for z in (2.0, 0.5))
-    found = find_easiness([easy, hard], [skills, skills])
-    assert found[0] > 1.3
-    np.testing.assert_allclose(found.prod(), 1)
-
-
 def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
     """Answers to yes-or-no questions; `accuracy` (workers, questions)."""
     rng = np.random.default_rng(seed)
@@ -173,32 +145,3 @@ def test_questions_that_need_other_skills_stay_separate():
     alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
     assert found[2].own > 0.3
     assert share_right(truth, found[1]) > share_right(truth, alone) - 0.01
-
-
-def test_questions_without_types_are_fitted_on_their_own():
-    _, answers = draw_questions(0, np.full((40, 2), 0.8), n_items=40)
-    plain, typed = (cs.DawidSkene(workers=kind) for kind in ("confusion", "nominal"))
-    found = fit_all(answers, [plain, typed])
-    assert found[2] is None
-    np.testing.assert_array_equal(found[1][0].labels.posterior, cs.DawidSkene().fit(answers[0]).posterior_)
-
-
-def test_the_order_of_questions_and_names_of_workers_do_not_matter():
-    _, answers = draw_questions(1, np.full((40, 1), 0.8) * np.ones(3), n_items=60)
-    model = cs.DawidSkene(workers="nominal", calibration="none")
-    found = fit_all(answers, [model] * 3)
-    turned = fit_all(answers[::-1], [model] * 3)
-    for first, second in zip(found[1], turned[1][::-1], strict=True):
-        np.testing.assert_allclose(first.labels.posterior, second.labels.posterior, atol=1e-6)
-
-
-def test_skills_go_to_the_workers_they_belong_to():
-    _, answers = draw_questions(1, np.full((40, 2), 0.8), n_items=60)
-    model = cs.DawidSkene(workers="nominal")
-    with open_engine(None) as engine:
-        skills = fit_together([model] * 2, [Source(r) for r in answers], [None, None], engine).types[0]
-        problem = model._plan(Source(answers[0], worker_types=skills), None, engine).problem
-    given = skills.give_to(problem.prior, np.array([3, 99, 0]))
-    np.testing.assert_array_equal(given.types.log_shares[[0, 2]], skills.log_shares[[3, 0]])
-    np.testing.assert_allclose(np.exp(given.types.log_shares[1]), np.exp(skills.log_shares).mean(axis=0))
-    assert not given.learns

@@ -51,21 +51,6 @@ def test_functions_of_one_label_are_recognised():
     assert f1(truth, ignored.labels_) < 0.1
 
 
-def test_soft_votes_of_one_label():
-    answers, _ = labelling_functions()
-    votes = np.full((*answers.shape, 2), np.nan)
-    item, worker = np.nonzero(answers >= 0)
-    votes[item, worker] = 0.2
-    votes[item, worker, answers[item, worker]] = 0.8
-    with pytest.warns(DataWarning, match=ONE_LABEL):
-        cs.Answers.from_probabilities(votes)
-    heard = cs.Answers.from_probabilities(votes, abstain="answer", background=0)
-    assert (heard.background, heard.classes.tolist()) == (0, [0, 1])
-    added = cs.Answers.from_probabilities(votes, abstain="answer", background="none", classes=["ham", "spam"])
-    assert added.classes.tolist() == ["none", "ham", "spam"]
-    assert cs.DawidSkene().fit(added).confusion_.shape == (10, 3, 3)
-
-
 def test_the_command_line_names_its_options(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answers, _ = labelling_functions(n_items=300)
@@ -85,26 +70,6 @@ def test_the_command_line_names_its_options(tmp_path, monkeypatch):
     assert labels.count("0") > 200
 
 
-def write_table(path, answers):
-    rows = zip(*long_table(answers).values(), strict=True)
-    path.write_text("item,worker,label\n" + "".join(f"{i},w{m},{k}\n" for i, m, k in rows))
-
-
-def test_the_report_tells_it_too(tmp_path):
-    answers, _ = labelling_functions(n_items=600)
-    with pytest.warns(DataWarning, match=ONE_LABEL):
-        loud = cs.Answers.from_matrix(answers)
-    for model in (cs.DawidSkene(), cs.MajorityVote()):
-        cs.report(model.fit(loud), tmp_path / "r.html")
-        assert "only ever say one label, as labelling functions do" in (tmp_path / "r.html").read_text()
-    heard = cs.Answers.from_matrix(answers, abstain="answer", background=0)
-    for model in (cs.DawidSkene(), cs.MajorityVote()):
-        cs.report(model.fit(heard), tmp_path / "r.html")
-        page = (tmp_path / "r.html").read_text()
-        assert "labelling functions do" not in page
-        assert "give nearly always the same label" not in page
-
-
 def test_functions_that_seldom_speak_are_judged_when_they_do():
     rng = np.random.default_rng(0)
     answers, truth = labelling_functions()
@@ -114,41 +79,6 @@ def test_functions_that_seldom_speak_are_judged_when_they_do():
     report = cs.DawidSkene().fit(r).worker_report().to_pandas()
     assert report["informativeness"][10:12].max() <= 0.05
     assert report["remarks"].tolist() == [""] * 12 + ["uninformative"]
-
-
-def tags(n_sequences=40, says_outside=False):
-    rng = np.random.default_rng(0)
-    rows = [
-        (s, t, w, "I-X" if t == 4 else "B-X")
-        for s in range(n_sequences)
-        for t in (3, 4, 11)
-        for w in range(4)
-        if rng.random() < 0.7
-    ]
-    rows += [(0, 0, 0, "O")] if says_outside else []
-    return dict(zip(("sequence", "position", "worker", "label"), zip(*rows, strict=True), strict=True))
-
-
-def test_tags_on_few_tokens():
-    every = [(s, t) for s in range(40) for t in range(12)]
-    with pytest.warns(DataWarning, match=r"tags and never O, about 120 of 480 items, as labelling functions do"):
-        cs.Answers.from_frame(tags(), items=every)
-    with pytest.warns(DataWarning, match=r"about 1\d\d of 3\d\d items.* And items= names those nobody spoke about"):
-        cs.Answers.from_frame(tags())  # positions between those that were answered
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cs.Answers.from_frame(tags(), items=every, abstain="answer")
-        cs.Answers.from_frame(tags(says_outside=True), items=every)
-        cs.Answers.from_frame(tags() | {"position": np.arange(len(tags()["position"]))})
-
-
-def test_a_single_label():
-    answers = {"item": range(30), "worker": [i % 3 for i in range(30)], "label": ["spam"] * 30}
-    with pytest.warns(DataWarning, match=r"Workers say only 'spam', about 30 of 100 items"):
-        cs.Answers.from_frame(answers, items=range(100))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cs.Answers.from_frame(answers)
 
 
 @pytest.mark.parametrize("seed", range(6))

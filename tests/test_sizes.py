@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import resource
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -18,7 +15,6 @@ from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
 from consilience import limits
-from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import files
@@ -54,10 +50,6 @@ def many_labels(n_workers=30, n_labels=200, n_items=400, seed=0):
 # ------------------------------------------------------------------------------------------------- memory of a machine
 
 
-def test_the_machine_tells_its_memory():
-    assert 2**20 < limits.available_memory() < float("inf")
-
-
 @pytest.mark.parametrize(
     ("groups", "files", "limit"),
     [
@@ -80,19 +72,6 @@ def test_limits_of_control_groups(groups, files, limit, tmp_path, monkeypatch, s
     monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "fs")
     small_machine(10**9)
     assert limits.available_memory() == (10**9 if limit is None else limit)
-
-
-def test_limits_of_the_shell():
-    code = "from consilience.limits import available_memory; print(available_memory())"
-    limit = 3 << 30
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )
-    assert float(done.stdout) == limit
 
 
 # ------------------------------------------------------------------------------------------------------------- fits
@@ -122,16 +101,6 @@ def test_matrices_too_large_are_refused_with_advice(name, small_machine):
     assert "MajorityVote" in text
 
 
-def test_the_advice_helps(small_machine):
-    """Ten classes, or as many labels as are said to fit, do fit."""
-    table = many_labels()
-    small_machine(50 << 20)
-    few = cs.Answers.from_frame(table, classes=[f"text {i}" for i in range(10)])
-    assert cs.DawidSkene(max_iter=2, tol=0).fit(few).n_iter_ == 2
-    merged = {**table, "label": [label if int(label[5:]) < 115 else "other" for label in table["label"]]}
-    assert len(cs.DawidSkene(max_iter=2, tol=0).fit(merged).classes_) == 116
-
-
 @pytest.mark.parametrize(
     ("max_iter", "estimation", "workers", "calibration"),
     all_pairs([0, 1, 2, 5], ["em", "variational"], ["confusion", "one-coin"], ["hidden answers", "none"]),
@@ -152,16 +121,6 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, sm
         model.fit(r)
 
 
-def test_sequential_workers_and_transitions(small_machine):
-    r = cs.Answers.from_matrix(np.arange(60).reshape(30, 2), lengths=[10, 10, 10], labels=range(60))
-    small_machine(20 << 20)
-    with pytest.raises(InputError, match="2 workers x 61 previous answers x 60 labels x 60 classes"):
-        cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(r)
-    small_machine(50_000)
-    with pytest.raises(InputError, match="transitions for 60 x 60 classes"):
-        cs.HiddenMarkov(coupling=1.0).fit(r)
-
-
 def test_messages_and_posteriors(small_machine):
     n = 2000
     r = cs.Answers.from_matrix(np.arange(n)[:, None] % 20)
@@ -173,17 +132,6 @@ def test_messages_and_posteriors(small_machine):
     small_machine(500_000)
     with pytest.raises(InputError, match="probabilities for 2,000 items x 20 classes"):
         cs.MajorityVote().fit(r)
-
-
-def test_predictions_for_many_new_workers(small_machine):
-    model = cs.DawidSkene(max_iter=1, tol=0).fit(cs.Answers.from_frame(many_labels(3, 50)))
-    other = {"item": np.arange(500), "worker": np.arange(500), "label": ["text 1"] * 500}
-    small_machine(100_000)
-    with (
-        pytest.warns(DataWarning),
-        pytest.raises(InputError, match="500 workers x 1 label x 50 classes"),
-    ):
-        model.predict_proba(other)
 
 
 def test_the_command_line_says_it_in_one_line(small_machine, tmp_path):
@@ -220,15 +168,6 @@ def test_majority_vote_needs_no_matrices(small_machine):
     assert model.confusion_.shape == (30, 200, 200)
 
 
-def test_matrices_of_votes_are_those_of_the_last_fit():
-    table = many_labels(5, 4, 30)
-    model = cs.MajorityVote().fit(table)
-    before = model.confusion_
-    model.fit({**table, "label": table["label"][::-1]})
-    assert not np.array_equal(model.confusion_, before)
-    assert not hasattr(cs.MajorityVote(), "confusion_")
-
-
 def sparse_crowd(seed):
     """Return votes with labels that are no class, classes that nobody said, and items of known class."""
     rng = np.random.default_rng(seed)
@@ -263,15 +202,6 @@ def test_sparse_counts_say_what_full_ones_do(seed):
     assert all(again[name].equals(column) for name, column in reported.items())
 
 
-def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
-    from consilience.results import worker_report
-
-    model = cs.MajorityVote().fit(many_labels(30, 20))
-    whole = model.worker_report().to_pydict()
-    monkeypatch.setattr(worker_report, "MOST_ENTRIES", 70)
-    assert cs.MajorityVote().fit(many_labels(30, 20)).worker_report().to_pydict() == whole
-
-
 # ------------------------------------------------------------------------------------------------------------ files
 
 
@@ -298,14 +228,6 @@ def test_a_row_too_long_is_refused(kind, compressed, short_rows, tmp_path):
     file.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
     with pytest.raises(InputError, match=r"has a row longer than .* close every quote"):
         cs.read_answers(file)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_rows_longer_than_a_block_are_read(name, short_rows, tmp_path):
-    file = tmp_path / name
-    table = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y" * 1800, 'z\n"' * 300]}
-    write_table(pa.table(table), str(file))
-    assert set(cs.read_answers(file).labels) == set(table["label"])
 
 
 def test_a_short_ragged_file_takes_little_memory(tmp_path):
@@ -348,37 +270,16 @@ def test_starts_leave_moments_out_that_take_long(start, monkeypatch):
     assert np.array_equal(found.posterior_, plain.posterior_)
 
 
-def test_moments_too_large_for_memory(small_machine):
-    rng = np.random.default_rng(0)
-    answers = np.where(rng.random((600, 12)) < 0.5, rng.integers(0, 20, (600, 12)), -1)
-    r = cs.Answers.from_matrix(answers)
-    small_machine(1 << 20)
-    with pytest.raises(InputError, match=r"moments of 600 items for all pairs of 20 classes.*DawidSkene"):
-        cs.MomentMatching().fit(r)
-    with pytest.warns(DataWarning, match=r"moments of 600 items.*start='majority'"):
-        cs.DawidSkene(start="moments").fit(r)
-
-
 # ------------------------------------------------------------------------------------------------- everything else
 
 MANY = 10**12
 ANSWERS = {"item": [1], "worker": [1], "label": [1]}
 VAST = {
-    "range of items": lambda: cs.Answers.from_frame(ANSWERS, items=range(MANY)),
-    "range beyond all lengths": lambda: cs.Answers.from_frame(ANSWERS, items=range(0, 10**30, 7)),
     "range of classes": lambda: cs.Answers.from_frame(ANSWERS, classes=range(MANY)),
-    "repeated item": lambda: cs.Graph.from_edges([0], [1], items=np.broadcast_to(np.int64(3), (MANY,))),
-    "names of rows": lambda: cs.Answers.from_matrix([[0], [1]], items=range(MANY)),
-    "names of labels": lambda: cs.Answers.from_matrix([[0], [1]], labels=range(MANY)),
     "adjacency matrix": lambda: cs.Graph.from_scipy(coo_array(([1.0], ([0], [1])), shape=(MANY, MANY))),
     "grid": lambda: cs.Graph.grid((MANY, MANY)),
-    "many grids": lambda: cs.Graph.grid([(3, 3), (10**6, 10**6)]),
     "independent items": lambda: cs.simulate.independent(MANY),
-    "simulated workers": lambda: cs.simulate.independent(10, n_workers=MANY),
-    "simulated classes": lambda: cs.simulate.independent(10, n_classes=10**7),
-    "answers per item": lambda: cs.simulate.independent(10**7, n_workers=10**6, n_classes=2),
     "sequences": lambda: cs.simulate.sequences(MANY),
-    "long sequences": lambda: cs.simulate.sequences(10, length=(MANY, MANY)),
     "network": lambda: cs.simulate.network(MANY),
 }
 
@@ -389,28 +290,6 @@ def test_a_small_input_that_asks_for_everything_is_refused(case):
     words = r"that takes at least .*iB of memory, and there are .*iB|fewer than 2\*\*31 pixels|and 2,147,483,647"
     with pytest.raises((InputError, ParameterError), match=words):
         VAST[case]()
-
-
-def test_many_edges_and_neighbours(small_machine):
-    small_machine(1 << 20)
-    with pytest.raises(InputError, match=r"network of 90,000 edges is too large.*degree="):
-        cs.simulate.network(2000, degree=90)
-    with pytest.raises(InputError, match=r"The 99 nearest of each of 1,000 items are too many.*k="):
-        cs.Graph.knn(np.zeros((1000, 2)), k=99)
-
-
-def test_ids_of_any_size_cost_nothing():
-    """Ids are names: they are not indices of anything."""
-    assert cs.Graph.from_edges([MANY, 1], [2, MANY]).n_items == 3
-    answers = {"sequence": [1, 1], "position": [0, 10**15], "worker": [MANY, MANY], "label": [1, 2]}
-    assert cs.Answers.from_frame(answers).n_items == 2
-
-
-def test_a_graph_has_no_more_items_than_its_indices_can_tell(monkeypatch):
-    monkeypatch.setattr(graph_module, "MOST_ITEMS", 3)
-    assert cs.Graph.from_edges([0], [1], items=range(3)).n_edges == 1
-    with pytest.raises(InputError, match="at most 3 items; got 4"):
-        cs.Graph.from_edges([0], [1], items=range(4))
 
 
 def test_parquet_of_one_repeated_value(small_machine, tmp_path):

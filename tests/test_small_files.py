@@ -13,7 +13,6 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.kinds import masks as masks_task
 from test_cli import run
 
 # Seconds of this process: what the bar allows for an error.
@@ -119,24 +118,11 @@ def test_sets_of_a_worker_each():
     refuse(words, "a.csv", "--separator", ";", "-o", "labels.csv")
 
 
-def test_sets_of_very_many_tags_are_not_compared():
-    for name, n_each in (("fused", 3), ("gold", 2)):
-        rows = "".join(f"{i},{';'.join(f'L{i * 7 + k}' for k in range(n_each))}\n" for i in range(20_000))
-        Path(f"{name}.csv").write_text(f"item,label\n{rows}")
-    words = "There are 60,000 different tags, and at most 500 are taken"
-    refuse(words, "fused.csv", "gold.csv", "--separator", ";", command="evaluate")
-
-
 def test_soft_votes_with_labels_of_their_own():
     rows = "".join(f"{i // 4},{i // 2 % 2},L{i},.5\n" for i in range(20_000))
     Path("a.csv").write_text(f"item,worker,label,probability\n{rows}")
     words = "has 10,000 votes on 20,000 labels, 200,000,000 cells for 20,000 probabilities, and at most 5,000,000"
     refuse(words, "a.csv", "-o", "labels.csv")
-
-
-def test_soft_votes_on_very_many_classes():
-    np.save("a.npy", np.full((20, 3, 4000), 1 / 4000))
-    refuse("needs matrices for 3 workers x 4,000 labels", "a.npy", "-o", "labels.csv")
 
 
 @pytest.mark.parametrize("n", [3000, 30_000])
@@ -146,46 +132,15 @@ def test_tables_with_a_column_for_each_of_very_many_workers(n):
     refuse(f"take {n * n:,} cells for {n:,} answers", "a.csv", "labels.csv", "--to", "wide", command="convert")
 
 
-def test_columns_of_tags_for_each_of_very_many_workers():
-    rows = [(f"d{i}", f"w{i}", 0, 4, "X", "word word") for i in range(3000)]
-    columns = dict(
-        zip(("document", "worker", "start", "end", "label"), zip(*(row[:5] for row in rows), strict=True), strict=True)
-    )
-    cs.write_spans(cs.Spans.from_frame(columns, texts={row[0]: row[5] for row in rows}), "a.jsonl", format="prodigy")
-    refuse("take 18,000,000 cells for 6,000 answers", "a.jsonl", "labels.conll", "--to", "conll", command="convert")
-
-
 def test_very_many_candidates():
     rows = "".join(f"{i},{i + 1},left\n" for i in range(6000))
     Path("a.csv").write_text(f"left,right,winner\n{rows}")
     refuse("6,001 candidates", "a.csv", "-o", "labels.csv", command="rank")
 
 
-def test_many_candidates_with_few_verdicts():
-    """2,000 candidates in 60 kB took 40 seconds."""
-    rows = "".join(
-        f"m{i},m{(i * 7 + k) % 2000},left\n" for i in range(1, 2000) for k in (3, 4) if i * 6 % 2000 + k != 2000
-    )
-    Path("a.csv").write_text(f"left,right,winner\n{rows}")
-    refuse("each needs at least 5", "a.csv", "-o", "labels.csv", command="rank")
-
-
-def test_scores_that_make_very_many_pairs():
-    rows = "".join(f"ann,1,model {i},{i % 7}\n" for i in range(3000))
-    Path("a.csv").write_text(f"judge,prompt,model,score\n{rows}")
-    refuse("3,000 scores make 4,498,500 pairs, and at most 3,000,000", "a.csv", "-o", "labels.csv", command="rank")
-
-
 def test_arrays_that_unpack_to_a_thousand_times_their_size():
     np.savez_compressed("a.npz", np.zeros((9, 8000, 8000), np.uint8))
     refuse("unpack to 576,000,128, and at most 536,870,912 are taken", "a.npz", "-o", "labels")
-
-
-def test_masks_of_very_many_readers_are_not_compared_in_pairs():
-    drawn = np.random.default_rng(0).integers(0, 2, (400, masks_task.MOST_READERS + 1))
-    drawn[:, 3] = drawn[:, 7]
-    assert masks_task.find_same_masks(cs.Answers.from_matrix(drawn)) == []
-    assert masks_task.find_same_masks(cs.Answers.from_matrix(drawn[:, 1:])) == [[2, 6]]
 
 
 @pytest.mark.parametrize(("n_workers", "n_classes"), [(300, 10), (5, 60)])

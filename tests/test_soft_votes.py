@@ -7,18 +7,15 @@ import pytest
 from scipy import special
 
 import consilience as cs
-from consilience.answers.random_choices import hide_answers
-from consilience.checks.ways import TELLING, measure_told, pick_way, score_labels
+from consilience.checks.ways import TELLING, pick_way
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.sources import Source
 from consilience.inference.workers.temperatures import (
-    DAMPING,
     FLOOR,
     PULLS,
     Pool,
     TemperatureWorkers,
-    describe_temperature,
 )
 from consilience.results.comparison import WayScore
 
@@ -88,28 +85,6 @@ def test_pools_and_pulls_equal_their_slow_twins(weighted):
     np.testing.assert_allclose(by_worker[:, :3], labels, rtol=1e-9, atol=1e-12)
 
 
-def test_sums_of_pulls_lead_to_where_the_slope_vanishes():
-    """At the temperatures of the fit, votes predict the posterior, and each worker's as much of that of the others."""
-    r = SOFT
-    workers = TemperatureWorkers.of(r, r.class_of_label, r.n_classes)
-    found = MODELS["temperatures"].result_.learned
-    votes, posterior = workers.read_votes(r).astype(float), MODELS["temperatures"].uncalibrated_posterior_
-    (block,) = Source(r).lay_out(workers)
-    own, item = workers.log_answers(block, found.log_weights), r.item_of_answer()
-    said = special.softmax(own + found.log_weights[0, 2], axis=1)
-    others = posterior[item] / np.exp(own)
-    others /= others.sum(axis=1, keepdims=True)
-    temperature = np.exp(found.log_weights[:, 0, 0])
-    whole = ((posterior[item] - said) * votes).sum(axis=1) * temperature[r.worker]
-    assert abs(whole.sum()) < np.sqrt((whole**2).sum())
-    spread = (said * (votes - (said * votes).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    slope, curvature = (np.bincount(r.worker, each) for each in (((others - said) * votes).sum(axis=1), spread))
-    error = np.sqrt(np.bincount(r.worker, (((others - said) * votes).sum(axis=1)) ** 2)) / (curvature * temperature)
-    factor = 1 + slope / (curvature * temperature)  # by which the others would have it change
-    assert (factor < 1).all()
-    assert (np.abs(factor - factor.mean()) < 2 * error).all()
-
-
 # ----------------------------------------------------------------------------------------------------------- the models
 
 
@@ -118,13 +93,6 @@ def test_labels_are_better_than_those_of_the_mean():
     found = {way: accuracy(model, TRUTH) for way, model in MODELS.items()}
     assert found["temperatures"] > found["mean"] + 0.01
     assert found["temperatures"] > accuracy(hard, TRUTH)
-
-
-def test_the_mean_is_the_mean():
-    mean = np.nanmean(P, axis=1)
-    np.testing.assert_allclose(cs.MajorityVote().fit(SOFT).posterior_, mean, atol=1e-6)
-    np.testing.assert_allclose(MODELS["mean"].posterior_, mean, atol=5e-3)  # the class prior is smoothed
-    assert MODELS["mean"].power_ == 1
 
 
 def test_temperatures_undo_what_makes_workers_too_sure():
@@ -137,41 +105,6 @@ def test_temperatures_undo_what_makes_workers_too_sure():
     sure = [model.worker_report().to_pandas()["temperature"].to_numpy() for model in (plain, other)]
     np.testing.assert_allclose(sure[0] / sure[1], factors, rtol=0.05)
     assert np.mean(plain.labels_ == other.labels_) > 0.97
-
-
-@pytest.mark.parametrize("seed", range(3, 9))
-@pytest.mark.parametrize("n_workers", [2, 6])
-def test_temperatures_of_equal_workers_do_not_swing_with_two_votes_about_each_item(n_workers, seed):
-    """A step of Newton's that is much too long once let one worker count ten times as much as another."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(3, size=500)
-    votes = special.softmax(1.5 * np.eye(3)[truth][:, None] + rng.normal(size=(500, n_workers, 3)), axis=2)
-    votes[rng.random((500, n_workers)).argsort(axis=1) >= 2] = np.nan
-    model = cs.DawidSkene(workers="temperatures").fit(read(votes))
-    assert accuracy(model, truth) >= np.mean(np.nanmean(votes, axis=1).argmax(axis=1) == truth) - 0.01
-    assert model.temperatures_.max() < 1.5 * model.temperatures_.min()
-
-
-def test_temperatures_in_words():
-    report = MODELS["temperatures"].worker_report().to_pandas()
-    assert report["sureness"].str.split(",").str[0].tolist() == [
-        "too cautious",
-        "about right",
-        "about right",
-        "too sure",
-        "too sure",
-    ]
-    assert describe_temperature(0.001) == "says nothing that others confirm"
-    assert describe_temperature(1e9).endswith("or more")
-
-
-def test_a_worker_who_prefers_a_class_is_believed_less_about_it():
-    truth, even = draw(missing=0.0, sharpness=(1.0,) * 5)
-    even[:, 4] *= [1, 1, 8]
-    even /= even.sum(axis=2, keepdims=True)
-    model = cs.DawidSkene(workers="temperatures").fit(read(even))
-    assert model.class_bias_[4, 2] < -0.3 < -0.15 < model.class_bias_[:4, 2].min()
-    assert accuracy(model, truth) > accuracy(cs.MajorityVote().fit(read(even)), truth)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -222,55 +155,12 @@ def test_an_update_is_a_fit_to_all(way):
         model.update({"item": ["i0"], "worker": [9], "label": ["ant"]})
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_batches_go_on(way):
-    model = cs.DawidSkene(workers=way)
-    for first in range(0, 300, 100):
-        model.partial_fit(read(P, first, first + 100))
-    assert np.mean(model.labels_ == MODELS[way].labels_[200:]) > 0.93
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_threads_do_not_matter(way):
-    again = cs.DawidSkene(workers=way).fit(SOFT, engine=cs.engines.Threads(3))
-    assert np.array_equal(again.posterior_, MODELS[way].posterior_)
-
-
 def test_ways_need_soft_votes():
     with pytest.raises(ParameterError, match=r"these answers are labels. Use workers='confusion'"):
         cs.DawidSkene(workers="temperatures").fit(replace(SOFT, soft=None))
 
 
-def test_the_power_is_lowered():
-    found = MODELS["temperatures"].result_.calibrated.found
-    assert found.lowered
-    assert "twice as much" in found.describe()
-    assert not MODELS["mean"].result_.calibrated.found.lowered
-
-
 # ----------------------------------------------------------------------------------------------------------- the choice
-
-
-def test_labels_are_predicted_by_accuracies():
-    rng = np.random.default_rng(0)
-    worker = np.repeat([0, 1], 4000)
-    said_right = rng.random(8000) < np.where(worker == 0, 0.9, 0.6)
-    # An item whose posterior is certain: the label is right if it has all of it.
-    score = score_labels(said_right.astype(float), worker, 2, 3).mean()
-    shares = [said_right[worker == m].mean() for m in (0, 1)]
-    expected = np.mean([p * np.log(p) + (1 - p) * np.log((1 - p) / 2) for p in shares])
-    assert score == pytest.approx(expected, abs=1e-3)
-
-
-def test_what_votes_tell():
-    rng = np.random.default_rng(0)
-    truth, worker = rng.integers(3, size=3000), np.zeros(3000, np.int64)
-    votes = 2 * np.eye(3)[truth] + rng.normal(size=(3000, 3))
-    said = special.softmax(2 * votes, axis=1)  # what such votes are worth
-    exact = np.mean(np.log(said[np.arange(3000), truth])) + np.log(3)
-    for scale in (0.1, 1.0, 5.0):
-        told = measure_told(np.eye(3)[truth], scale * (votes - votes.mean(axis=1, keepdims=True)), worker, 1)
-        assert told == pytest.approx(exact, abs=0.02)
 
 
 def test_the_rule():
@@ -312,35 +202,3 @@ def test_fuse_chooses_and_says_so():
     lost = cs.fuse(cs.Answers.from_probabilities(noise, classes=CLASSES))
     assert lost.workers == "mean"
     assert lost.comparison_.verdict != "better"
-
-
-def test_cautious_workers_lose_nothing():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(4, size=600)
-    scores = 1.6 * np.eye(4)[truth][:, None] + rng.normal(size=(600, 4, 4))
-    fused = cs.fuse(cs.Answers.from_probabilities(special.softmax(0.05 * scores, axis=2)))
-    assert accuracy(fused, truth) >= np.mean(scores.mean(axis=1).argmax(axis=1) == truth) - 0.005
-    assert (fused.temperatures_ > 10).all()
-
-
-def test_hidden_votes_keep_their_probabilities():
-    hidden, _ = next(hide_answers(SOFT, 0.1, 0))
-    kept = SOFT.keep(~hidden)
-    np.testing.assert_array_equal(kept.soft, SOFT.soft[~hidden])
-    assert DAMPING < 1
-
-
-def test_the_report_says_what_is_known_of_labels_and_of_probabilities(tmp_path):
-    rng = np.random.default_rng(
-        1
-    )  # with 0, the two labels that differ from the mean are right, and the verdict is better
-    truth = rng.integers(3, size=500)
-    scores = rng.normal(size=(500, 6, 3)) + 1.5 * np.eye(3)[truth][:, None, :]
-    votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-    fused = cs.fuse(cs.Answers.from_probabilities(votes))
-    assert fused.comparison_.verdict == "no different"
-    assert fused.comparison_.predicts
-    cs.report(fused, tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
-    assert "they do not tell which labels are right where the two differ" in page
-    assert "in predicting hidden answers</span>" not in page

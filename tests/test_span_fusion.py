@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import warnings
 import zipfile
 from collections import Counter
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +26,7 @@ from consilience.answers.tagging import (
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
-from consilience.kinds.spans import Marks, pick_marks
+from consilience.kinds.spans import Marks
 from effort import examples
 from marked_texts import mark
 
@@ -134,24 +132,6 @@ def test_spans_survive_saving(project, model, tmp_path):
         bare.to_span_set()
 
     assert all(0 <= p <= 1 for p in table["confidence"].to_pylist())
-
-
-def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
-    from dataclasses import replace
-
-    spans = replace(project.spans, origin=("a.json", "doccano"), readings=project.spans.readings[3:])
-    marks = spans.marks
-    kept = np.flatnonzero(marks.document > 0)
-    spans = replace(spans, marks=type(marks)(*(column[kept] for column in marks[:5])))
-    with pytest.warns(DataWarning, match="1 document of 40 without a reader"):
-        fused = cs.HiddenMarkov(transitions="bio").fit(spans)
-    found = cs.load(fused.save(tmp_path / "model")).to_span_set()
-    assert found.origin == ("a.json", "doccano")
-    assert len(found.documents) == 40
-    assert found.readings[:, 0].tolist() == list(range(1, 40))
-    scores = cs.evaluate(fused, project.truth)
-    assert (scores.n_documents, scores.n_unanswered) == (40, 1)
-    assert scores.strict.n_gold == len(project.truth.gold.start)
 
 
 def rewrite(path, target, **changed):
@@ -283,38 +263,6 @@ def test_scores_of_spans_are_those_of_the_slow_twin(gold, found):
         np.testing.assert_allclose(score[:2], expected, atol=1e-12)
 
 
-def test_agreement_is_the_mean_over_pairs(project):
-    spans = project.spans
-    own = {
-        worker: {
-            row[1:]
-            for row in zip(
-                *(c.tolist() for c in (spans.marks.worker, spans.marks.document, *spans.marks[2:5])), strict=True
-            )
-            if row[0] == worker
-        }
-        for worker in range(len(spans.workers))
-    }
-    read = {worker: set(spans.readings[spans.readings[:, 1] == worker, 0].tolist()) for worker in own}
-    scores = []
-    for a, b in combinations(own, 2):
-        sides = [{row for row in own[w] if row[0] in read[a] & read[b]} for w in (a, b)]
-        if sides[0] or sides[1]:
-            scores.append(2 * len(sides[0] & sides[1]) / (len(sides[0]) + len(sides[1])))
-    assert cs.metrics.span_agreement(spans) == pytest.approx(np.mean(scores))
-    assert np.isnan(cs.metrics.span_agreement(project.truth))
-
-
-def test_all_known_spans_of_tags_count_also_where_nobody_answered():
-    labels = {"sequence": ["a", "a"], "position": [0, 1], "label": ["B-X", "O"]}
-    gold = {("a", 0): "B-X", ("a", 1): "O", ("b", 0): "B-X", ("b", 1): "I-X"}
-    spans = cs.evaluate(labels, gold)
-    assert (spans.strict.n_gold, spans.strict.n_correct) == (2, 1)
-    assert spans.strict.recall == 0.5
-    assert spans.strict.precision == 1.0
-    assert spans.relaxed.recall == 0.5
-
-
 def test_evaluation_says_what_it_cannot_compare(project):
     with pytest.raises(InputError, match="spans of 5 workers"):
         cs.evaluate(project.spans, project.truth)
@@ -343,34 +291,3 @@ def test_simulated_projects_depend_on_the_seed_alone():
         cs.simulate.spans(readers=9)
     with pytest.raises(cs.errors.ParameterError, match="misses"):
         cs.simulate.spans(misses=2)
-
-
-def test_tables_of_spans_are_evaluated(project, tmp_path):
-    fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
-    expected = cs.evaluate(fused, project.truth)
-    path = tmp_path / "spans.parquet"
-    pq.write_table(fused.to_spans(), path)
-    for table in (fused.to_spans(), path):
-        found = cs.evaluate(table, project.truth)
-        assert (found.strict, found.relaxed, found.type_only) == (expected.strict, expected.relaxed, expected.type_only)
-        assert found.calibration_error == pytest.approx(expected.calibration_error)
-    with pytest.raises(InputError, match="not within their text"):
-        cs.evaluate(
-            {"document": project.spans.documents[:1], "start": [0], "end": [10**6], "label": ["PER"]}, project.truth
-        )
-
-
-def test_an_annotator_of_one_type_is_named():
-    """Not to count what they left was measured: it makes labels worse, so the finding says that it counts."""
-    project = cs.simulate.spans(60, seed=1)
-    spans = project.spans
-    assert not [each for each in cs.fuse(spans).findings_ if each.kind == "one type"]
-    marks, kind = spans.marks, spans.labels.tolist().index("PER")
-    left = (marks.worker != 2) | (marks.label == kind)
-    only = dataclasses.replace(spans, marks=pick_marks(marks, np.flatnonzero(left)))
-    (found,) = [each for each in cs.fuse(only).findings_ if each.kind == "one type"]
-    name = repr(spans.workers.tolist()[2])
-    assert found.problem == (
-        f"1 worker marks only one type of span ({name}: PER), while others mark more. Tokens that they left are "
-        "counted as 'O'."
-    )

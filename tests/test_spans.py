@@ -50,17 +50,6 @@ def test_strict_scores_are_those_of_seqeval(pair):
     assert metrics.span_f1(gold, predicted) == score.f1
 
 
-@examples(100)
-@given(tagged())
-def test_lists_and_flat_arrays_are_the_same(pair):
-    gold, predicted = pair
-    lengths = [len(sequence) for sequence in gold]
-    flat = [np.array([tag for sequence in side for tag in sequence], dtype=object) for side in pair]
-    for score in (metrics.span_score, metrics.relaxed_span_score):
-        assert score(*flat, lengths) == score(gold, predicted)
-    assert metrics.count_invalid_transitions(flat[0], lengths) == metrics.count_invalid_transitions(gold)
-
-
 def test_relaxed_scores_by_hand():
     gold = [["B-X", "I-X", "I-X", "I-X", "O"], ["B-X", "O", "B-Y"]]
     predicted = [["O", "B-X", "I-X", "O", "B-X"], ["B-Y", "O", "B-Y"]]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.columns import unite
 from consilience.errors import InputError, NotFittedError, ParameterError
 
 
@@ -72,13 +71,6 @@ def test_counts_add_up_at_the_posteriors_of_each_batch():
     np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
 
 
-def test_class_shares_begin_with_one_item_of_each_class():
-    batches = cut(crowd_of(120).responses, 3)
-    model = cs.DawidSkene()
-    posteriors, _ = stream(model, batches)
-    np.testing.assert_allclose(model.result_.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9)
-
-
 def test_objective_counts_what_was_learned_before():
     """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
     first, second = cut(crowd_of(60).responses, 2)
@@ -93,18 +85,6 @@ def test_objective_counts_what_was_learned_before():
             joint *= model.confusion_[second.worker[a], :, second.label[a]]
         value += np.log(joint.sum())
     assert model.trace_[-1] == pytest.approx(value)
-
-
-def test_objective_of_a_chain_counts_starts_and_steps():
-    first, second = sequences_of(2)
-    model = cs.HiddenMarkov(coupling=1.0, estimation="em", smoothing=0.3, calibration="none", max_iter=3, tol=0)
-    model.partial_fit(first)
-    counts, summary = model.result_.learned.counts.copy(), model.result_.past.summary
-    model.partial_fit(second)
-    value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
-    value += np.sum((summary.start + 0.3) * np.log(model.initial_))
-    value += np.sum((summary.pairs + 0.3) * np.log(model.transition_))
-    assert model.trace_[-1] == pytest.approx(value + model.score(second) * second.n_items)
 
 
 def weighted(r, seed=0):
@@ -192,55 +172,6 @@ def test_vocabularies_grow():
     assert np.isfinite(ends).all()
 
 
-def test_rows_in_another_order_change_nothing():
-    batches = [table(each) for each in cut(crowd_of(90).responses, 3)]
-    models = []
-    for seed in (None, 1):
-        model = cs.DawidSkene()
-        for batch in batches:
-            n = len(batch["item"])
-            order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
-            # Items are in order of appearance: they stay where they are.
-            order = order[np.argsort(batch["item"][order], kind="stable")]
-            model.partial_fit({name: column[order] for name, column in batch.items()})
-        models.append(model)
-    np.testing.assert_allclose(models[0].posterior_, models[1].posterior_, rtol=1e-9)
-
-
-def test_a_label_that_is_no_class_stays_none():
-    rows = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["yes", "unsure", "no", "no"]}
-    model = cs.DawidSkene().partial_fit(cs.Answers.from_frame(rows, classes=["no", "yes"]))
-    assert model.partial_fit(rows).classes_.tolist() == ["no", "yes"]
-    assert model.result_.names.labels.tolist() == ["no", "unsure", "yes"]
-    assert model.partial_fit(rows | {"label": ["yes", "maybe", "no", "no"]}).classes_.tolist() == ["maybe", "no", "yes"]
-
-
-def test_a_class_that_is_named_late_finds_a_place():
-    crowd = crowd_of(200, accuracy=(0.7, 0.9))
-    names = np.array(["a", "b", "c"], object)
-    model = cs.DawidSkene(calibration="none")
-    for i, batch in enumerate(cut(crowd.responses, 4)):
-        label = names[np.minimum(batch.label, 1)] if i < 3 else names[batch.label]
-        model.partial_fit(cs.Answers.from_frame(table(batch, label=label), classes=["a", "b", "c"]))
-    truth = names[np.asarray(crowd.truth)[150:]]
-    assert (model.labels_ == truth)[truth == "c"].mean() > 0.7
-
-
-@pytest.mark.parametrize(
-    ("known", "new", "merged"),
-    [
-        ([1, 5], [3], [1, 3, 5]),
-        ([5, 1], [3], [5, 1, 3]),
-        ([1, 5], ["5", "1"], [1, 5]),
-        ([1, 10, 2], ["x", "10"], ["1", "10", "2", "x"]),
-        (["1", "x"], [1, 2], ["1", "2", "x"]),
-    ],
-)
-def test_values_are_merged_in_order(known, new, merged):
-    known, new = (np.array(values, object if isinstance(values[0], str) else None) for values in (known, new))
-    assert unite(known, new)[0].tolist() == merged
-
-
 @pytest.mark.parametrize("workers", ["confusion", "sequential"])
 def test_text_after_whole_numbers(workers):
     """Ids and labels of an earlier batch are found again if a later one writes them as text, beside new ones."""
@@ -261,20 +192,6 @@ def test_text_after_whole_numbers(workers):
     np.testing.assert_allclose(model.posterior_, twin.posterior_, atol=1e-8)
 
 
-def test_sequential_workers_keep_their_previous_answers():
-    batches = sequences_of(2, n_classes=2)
-    third = sequences_of(3)[2]  # with one more label
-    model = cs.DawidSkene(workers="sequential")
-    stream(model, batches)
-    counts = model.result_.learned.further["_sequential_counts"]
-    model.partial_fit(third)
-    after = model.result_.learned.further["_sequential_counts"]
-    assert after.shape == (5, 4, 3, 3)
-    was = after[:, [0, 1, 3]][:, :, :2][..., :2]
-    assert (was > counts - 1e-9).all()
-    assert after.sum() == pytest.approx(sum(each.n_responses for each in (*batches, third)))
-
-
 def test_weights_gold_and_batches_without_answers():
     crowd = crowd_of(200)
     truth, (first, second, third, fourth) = np.asarray(crowd.truth), cut(crowd.responses, 4)
@@ -286,15 +203,6 @@ def test_weights_gold_and_batches_without_answers():
     model.partial_fit(fourth.keep(np.zeros(fourth.n_responses, bool)))
     assert model.worker_report()["answers"].to_pylist() == before
     np.testing.assert_allclose(model.posterior_, np.tile(model.prior_, (50, 1)), atol=1e-3)
-
-
-def test_one_answer_at_a_time():
-    model = cs.DawidSkene()
-    for i, label in enumerate("abbab"):
-        model.partial_fit({"item": [i], "worker": [i % 2], "label": [label]})
-    assert model.worker_report()["answers"].to_pylist() == [3, 2]
-    assert np.isfinite(model.confusion_).all()
-    assert "the last of 5 batches" in repr(model)
 
 
 # -------------------------------------------------------------------------------------------- intervals and calibration
@@ -365,26 +273,6 @@ def test_no_array_grows_with_the_stream():
         _ = model.responses_
 
 
-def test_what_needs_all_answers_does_not_work():
-    first, second = cut(crowd_of(60).responses, 2)
-    model = cs.DawidSkene().fit(first).partial_fit(second)
-    for ask in (model.next_questions, model.drift_report, lambda: model.update(first)):
-        with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
-            ask()
-    assert model.stop_items(0.5).num_rows
-    assert not any(model.worker_report()["remarks"].to_pylist())
-
-
-def test_the_coupling_of_the_first_batch_is_kept():
-    first, second = sequences_of(2)
-    model = cs.HiddenMarkov().partial_fit(first)
-    coupling, scores = model.coupling_, model.coupling_scores_
-    assert "first batch" not in model.explain_coupling()
-    model.partial_fit(second)
-    assert (model.coupling_, model.coupling_scores_) == (coupling, scores)
-    assert "chosen by the first batch of answers, and kept since" in model.explain_coupling()
-
-
 def test_groups_of_copies_are_kept():
     r = crowd_of(300, n_workers=5, answers_per_item=5).responses
     first, second = ({**table(each), "worker": each.worker + 10} for each in cut(r, 2))
@@ -429,10 +317,6 @@ def test_what_does_not_fit_is_explained():
         cs.DawidSkene().fit(r, features=np.eye(3)[np.asarray(crowd.truth)]).partial_fit(r)
     with pytest.raises(InputError, match="needs sequences"):
         cs.HiddenMarkov().partial_fit(sequences_of(1)[0]).partial_fit(r)
-    with pytest.raises(InputError, match="no answers to fuse"):
-        cs.DawidSkene().fit(r).partial_fit({"item": [], "worker": [], "label": []})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'features'"):
-        cs.DawidSkene().partial_fit(r, features=np.ones((60, 2)))
 
 
 def test_a_model_that_fails_stays_as_it_was():

@@ -12,7 +12,6 @@ from consilience.answers.tagging import (
     complete_tags,
     free_transitions,
     given_transitions,
-    looks_tagged,
     parse_tag,
     tag_transitions,
 )
@@ -80,16 +79,6 @@ def test_schemes_allow_the_well_formed_and_nothing_else(scheme, letters):
             assert fits == spans_of(rule, sequence), sequence
 
 
-def test_bare_tags_are_one_type():
-    steps, start, end = allowed("bio", "O", "B", "I")
-    assert steps == {(a, b) for a in "OBI" for b in "OBI"} - {("O", "I")}
-    assert start == {"O", "B"}
-    assert end == {"O", "B", "I"}
-    steps, _, _ = allowed("bio", "B", "I", "B-X", "I-X", "O")
-    assert ("B", "I-X") not in steps
-    assert ("B-X", "I") not in steps
-
-
 def test_parsing():
     assert parse_tag("B_PER", "BI") == ("B", "PER")
     assert parse_tag("I-a-b", "BI") == ("I", "a-b")
@@ -123,19 +112,6 @@ def test_what_is_added(scheme, said, added):
     transitions = tag_transitions(found, scheme)
     assert transitions.steps.any(axis=1).all()  # something may follow everything
     assert (transitions.steps.any(axis=0) | transitions.start).all()  # and everything can be reached
-
-
-def test_nothing_added_is_the_same_object():
-    classes = names("O", "B-X", "I-X")
-    assert complete_tags(classes, "bio") is classes
-
-
-def test_looks_tagged():
-    assert looks_tagged(names("O", "B-PER", "I-PER"))
-    assert looks_tagged(names("I"))
-    assert not looks_tagged(names("O"))
-    assert not looks_tagged(names("O", "PER"))
-    assert not looks_tagged(np.array([0, 1]))
 
 
 def test_matrices():
@@ -208,27 +184,3 @@ def test_tags_that_nobody_said_are_there(scheme, said):
         np.testing.assert_array_equal(model.predict(r), model.labels_)
     learned = cs.HiddenMarkov(transitions=scheme).fit(r)
     assert is_valid(scheme, learned.labels_, [len(said)])
-
-
-def test_an_inside_after_nothing_is_an_answer():
-    """All say O I-X I-X: the I-X are spans, the first of which begins."""
-    said = [["O"] * 3, ["I-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 10 + [["O"] * 3, ["B-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 30
-    r = cs.Answers.from_matrix(said, lengths=[4] * 40)
-    model = cs.HiddenMarkov(coupling=1.0, transitions="bio").fit(r)
-    assert is_valid("bio", model.labels_, [4] * 40)
-    assert model.labels_[:4].tolist() == ["O", "B-X", "I-X", "O"]
-
-
-def test_labels_that_are_no_tags():
-    r = cs.Answers.from_matrix([["cat", "dog"]], lengths=[1])
-    with pytest.raises(InputError, match="no tag of this scheme"):
-        cs.HiddenMarkov(transitions="bio").fit(r)
-    r = cs.Answers.from_matrix([[0, 1]], lengths=[1])
-    with pytest.raises(InputError, match="no tag of this scheme"):
-        cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
-
-
-def test_a_label_that_is_no_class_needs_no_tag():
-    r = cs.Answers.from_matrix([["B-X", "unsure"], ["I-X", "I-X"]], lengths=[2], classes=["O", "B-X", "I-X"])
-    model = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
-    assert model.labels_.tolist() == ["B-X", "I-X"]

@@ -13,7 +13,6 @@ import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.writing import write_table
-from consilience.inference.structures.sets import SetsParameters
 from consilience.inference.workers.tags import TagWorkers
 from consilience.inference.workers.types import respond_by_parts
 
@@ -121,9 +120,6 @@ def test_known_sets_are_read_beside_the_answers():
         ({"tags": ["a;b", "b;c", "a", ""]}, {}, "No cell in column 'tags' .*2 of 3 hold ';'"),
         ({"item": [1, 1, 2, 1], "worker": ["ann", "bob", "ann", "ann"]}, {"separator": ";"}, "answers an item again"),
         ({}, {"separator": ";", "classes": ["spam"]}, "not among the classes: 'urgent'"),
-        ({}, {"separator": " "}, "'separator' parameter"),
-        ({"tags": [[], None, [], []]}, {}, "All sets in the table are empty"),
-        ({"worker": ["ann", None, "bob", "ann"]}, {"separator": ";"}, "missing value"),
     ],
 )
 def test_slips_of_tables_are_errors(change, keywords, error):
@@ -145,18 +141,6 @@ def test_choices_of_reading():
 
 
 # --------------------------------------------------------------------------------------------------------------- model
-
-
-def test_tags_are_inferred_by_their_shares():
-    rng = np.random.default_rng(0)
-    shares, evidence = rng.random(3), rng.random((2 * 3, 2))
-    weights = np.stack([1 - shares, shares], axis=1) * evidence.reshape(2, 3, 2)
-    expected = weights[..., 1] / weights.sum(axis=2)
-    found = SetsParameters(shares, np.array([0.5, 0.5]), 0.0)
-    summary = found.infer_block(type("Block", (), {"told": np.empty(0, bool)})(), evidence)
-    np.testing.assert_allclose(evidence[:, 1].reshape(2, 3), expected)
-    assert summary.log_normaliser == pytest.approx(np.log(weights.sum(axis=2)).sum())
-    np.testing.assert_allclose(summary.fits, expected.sum(axis=0))
 
 
 def test_types_are_shared_as_by_enumeration():
@@ -185,11 +169,6 @@ def test_types_are_shared_as_by_enumeration():
     np.testing.assert_allclose(responsibility, (follows + own).reshape(6, -1), atol=1e-12)
     learned = workers.learn_prior(counts.reshape(-1, 2), prior).types.own
     assert learned == pytest.approx((6 - follows.sum() + 1.0) / (6 + 1.5))
-
-
-def test_the_objective_never_falls(project):
-    trace = cs.TagSets(calibration="none", tol=0, max_iter=25).fit(project.tags).trace_
-    assert (np.diff(trace) > -1e-7 * np.abs(trace[1:])).all()
 
 
 def test_sets_are_better_than_those_of_votes(project, fused):
@@ -257,13 +236,6 @@ def test_fuse_takes_separators_and_lists():
         cs.Answers.from_frame({**rows, "label": sets})
     with pytest.raises(ParameterError, match="are for sets of tags"):
         cs.DawidSkene(workers="tags").fit({"item": [1], "worker": ["a"], "label": ["x"]})
-
-
-def test_predictions_for_the_answers_of_the_fit_are_its_posteriors(project):
-    model = cs.TagSets(calibration="none").fit(project.tags)
-    np.testing.assert_allclose(model.predict_proba(project.tags), model.posterior_, atol=1e-12)
-    table = model.predict(project.tags, as_frame=True)
-    assert table["labels"].to_pylist() == model.to_frame()["labels"].to_pylist()
 
 
 def test_tables_about_single_tags_name_item_and_tag(project, fused):
@@ -363,56 +335,13 @@ def frame_columns(tags):
 
 
 @pytest.mark.filterwarnings("ignore:There is no clear difference")
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow", "jsonl"])
-def test_sets_go_back_to_tables(small, tmp_path, suffix):
-    source, target = tmp_path / f"tags.{suffix}", tmp_path / f"out.{suffix}"
-    text = suffix in ("csv", "tsv")
-    write_table(small.to_frame(), str(source))
-    flags = ["--separator", ";"] if text else []
-    assert run("fuse", source, *flags, "-o", target, "-q").exit_code == 0
-    expected = cs.fuse(small).to_frame()["labels"].to_pylist()
-    sets = to_lists(cs.read_tags(target, worker="confidence", label="labels", **({"separator": ";"} if text else {})))
-    assert sets == expected
-
-
-def test_a_tag_with_the_separator_inside_cannot_be_written_with_it(tmp_path):
-    table = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "tags": [["x;y"], ["x;y"], [], []]}
-    write_table(pa.table(table), str(tmp_path / "a.jsonl"))
-    result = run("fuse", tmp_path / "a.jsonl", "-o", tmp_path / "b.csv")
-    assert result.exit_code == 2
-    assert "Tags with the separator ';' inside" in result.output
-    assert run("fuse", tmp_path / "a.jsonl", "-o", tmp_path / "b.jsonl").exit_code == 0
-
-
 def test_commands_speak_of_sets(small, tmp_path):
     source, model = tmp_path / "tags.csv", tmp_path / "m.model"
     write_table(small.to_frame(), str(source))
     shown = run("fuse", source, "--separator", ";", "--save", model, "--report", tmp_path / "r.html")
     assert shown.exit_code == 0
-    assert "160 by 5 workers about 40 items" in shown.output
-    assert "40 from 160 that workers gave" in " ".join(shown.output.split())
-    page = (tmp_path / "r.html").read_text()
-    assert "Misses and false alarms of each worker" in page
-    assert "sequence" not in page.split("<main")[1].split("</main>")[0].lower()
     figures = json.loads(run("fuse", source, "--separator", ";", "--json").stdout)
     assert (figures["items"], figures["answers"], figures["tags"]["tags"]) == (40, 160, ["a", "b", "c"])
-    assert run("next", model, "-n", "2", "-o", tmp_path / "n.csv").exit_code == 0
-    assert (tmp_path / "n.csv").read_text().startswith("item,tag,label,")
-    assert "Item" in run("explain", model, "0", "a").output
-    assert run("update", model, source, "-o", tmp_path / "u.csv").exit_code == 0
-    assert run("predict", model, source, "-o", tmp_path / "p.csv").exit_code == 0
-    assert (tmp_path / "p.csv").read_text().startswith("item,labels,confidence,p(a)")
-    assert "use --separator ';'" in run("fuse", source).output
-    assert "one-hot" in run("formats").output
-    assert run("convert", source, tmp_path / "c.parquet", "--separator", ";").exit_code == 0
-    assert to_lists(cs.read_tags(tmp_path / "c.parquet")) == to_lists(small)
-
-
-def test_cells_with_several_labels_draw_a_finding_that_names_the_separator(small):
-    table = small.to_frame()
-    cells = [";".join(each) or "none" for each in table["labels"].to_pylist()]
-    with pytest.warns(DataWarning, match="separator=';'"):
-        cs.fuse({"item": table["item"], "worker": table["worker"], "label": cells})
 
 
 def test_sets_are_judged_by_known_ones(tmp_path):
@@ -431,19 +360,6 @@ def test_sets_are_judged_by_known_ones(tmp_path):
     assert "Sets that are right  1.000" in shown.output
     with pytest.raises(InputError, match="No item with a known set"):
         cs.evaluate(table, {7: ["a"]})
-    assert "all tags" in found._repr_html_()
-    assert found.to_dict()["micro"]["recall"] == 1.0
-
-
-def test_a_file_about_other_tags_is_refused(fused):
-    keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
-    with pytest.raises(ValueError, match="not those of the sets"):
-        fused.result_.task.check_items(keys)
-
-
-def test_lists_within_lists_are_no_tags():
-    with pytest.raises(InputError, match=r"holds the list \[\['a'\]\] in column 'tags'.*Give flat lists of tags"):
-        cs.fuse(pa.table({"item": [1, 2], "worker": [1, 1], "tags": [[["a"]], [["b"]]]}))
 
 
 def test_sets_of_positions_are_refused():
