@@ -19,7 +19,7 @@ import consilience as cs
 import real_crowds
 from alone import half_of_memory, measure_alone
 from consilience.answers.tagging import free_transitions
-from consilience.engines.base import Threads
+from consilience.engines import Threads
 from consilience.inference.structures.chain import Chain, ChainParameters, ChainSummary
 from consilience.kernels.compile import LARGE, width_of
 from peers import CHAIN_PEERS

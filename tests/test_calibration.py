@@ -10,7 +10,7 @@ import consilience as cs
 import oracles
 from consilience.answers.random_choices import hide_answers
 from consilience.errors import ParameterError
-from consilience.inference.powers import POWERS, Calibration, choose_power, find_leads, raise_to, score_powers
+from consilience.inference.hidden_answers import POWERS, Calibration, choose_power, find_leads, raise_to, score_powers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):

@@ -21,7 +21,7 @@ from consilience.checks.comparison import (
     vote_without,
 )
 from consilience.checks.short_checks import find_no_gain
-from consilience.inference.hidden_fits import HiddenAnswers, Predicted, shrink_rows
+from consilience.inference.hidden_answers import HiddenAnswers, Predicted, shrink_rows
 from consilience.inference.sources import Source
 from consilience.results.comparison import VERDICTS, Comparison
 from consilience.results.intervals import are_checked

@@ -18,7 +18,7 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
-from consilience.inference.powers import raise_to
+from consilience.inference.hidden_answers import raise_to
 from effort import examples, rest_robust
 
 GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"

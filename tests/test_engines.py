@@ -12,11 +12,10 @@ import consilience as cs
 import dask_kills
 import oracles
 from consilience.answers import blocks
-from consilience.engines import ENGINES
-from consilience.engines.base import Engine, Threads
+from consilience.engines import ENGINES, Engine, Threads
 from consilience.engines.dask import Dask
 from consilience.errors import ParameterError
-from consilience.inference.powers import raise_to
+from consilience.inference.hidden_answers import raise_to
 from consilience.models.register import model_class
 
 distributed = pytest.importorskip("distributed")

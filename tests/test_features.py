@@ -25,7 +25,7 @@ from consilience.inference.guidance import (
     loss_of_answers,
     make_trainers,
 )
-from consilience.inference.powers import POWERS, find_leads, raise_to
+from consilience.inference.hidden_answers import POWERS, find_leads, raise_to
 from consilience.inference.sources import Source
 from consilience.results.calibration import score_by_classifier
 from real_data import needs_data

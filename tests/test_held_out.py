@@ -10,7 +10,7 @@ from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, renew_as_found
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.inference.hidden_fits import SHRINKAGE
+from consilience.inference.hidden_answers import SHRINKAGE
 from consilience.inference.sources import Source
 
 

@@ -13,7 +13,7 @@ from consilience.answers import blocks
 from consilience.answers.tagging import free_transitions
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import infer_posterior
-from consilience.inference.powers import raise_to
+from consilience.inference.hidden_answers import raise_to
 from consilience.inference.structures.chain import Chain
 from consilience.inference.workers.base import ConfusionWorkers
 from effort import examples, rest_robust

@@ -15,7 +15,7 @@ import consilience as cs
 import oracles
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
-from consilience.inference import powers
+from consilience.inference import hidden_answers as powers
 from consilience.inference.estimator import renew
 from consilience.results import intervals
 from consilience.results.intervals import informativeness

@@ -22,7 +22,7 @@ import oracles
 from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError, StoreError
 from consilience.inference.estimator import renew
-from consilience.inference.powers import raise_to
+from consilience.inference.hidden_answers import raise_to
 from consilience.results.intervals import informativeness
 from effort import examples
 from strategies import crowds

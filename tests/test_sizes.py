@@ -22,7 +22,7 @@ from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import Cells
 from consilience.inference.estimator import renew
-from consilience.inference.hidden_fits import shrink_rows
+from consilience.inference.hidden_answers import shrink_rows
 from consilience.results.intervals import informativeness
 from consilience.results.worker_report import expect_counts, tabulate_workers
 from effort import all_pairs, examples

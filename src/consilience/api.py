@@ -20,7 +20,7 @@ from .errors import InputError, ParameterError, Sentence, StoreError, listing, p
 from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.estimator import list_defaults
-from .inference.hidden_fits import HeldOutScore, score_hidden
+from .inference.hidden_answers import HeldOutScore, score_hidden
 from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
 from .models.base import Model, name_source
 from .models.fusing import fuse_prepared

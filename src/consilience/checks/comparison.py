@@ -36,12 +36,19 @@ from ..answers.answers import Answers
 from ..answers.classes import doubt_silence, find_set_labels
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_answers
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
-from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, mean_and_error, shrink_rows
-from ..inference.powers import Calibration, log_chance
+from ..inference.hidden_answers import (
+    Calibration,
+    HiddenAnswers,
+    Predicted,
+    can_judge,
+    log_chance,
+    mean_and_error,
+    shrink_rows,
+)
 from ..inference.sources import HIDDEN, Source
 from ..inference.votes import find_tied
 from ..kernels import Floats

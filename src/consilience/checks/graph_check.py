@@ -41,13 +41,12 @@ from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import quietly
-from ..inference.em import Fit, Problem
+from ..inference.em import Fit, Problem, infer_as_used
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_apart, list_couplings, pick_coupling, settle
-from ..inference.learned import infer_as_used
-from ..inference.powers import score_powers
+from ..inference.hidden_answers import score_powers
 from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import warn
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.sources import Source

@@ -48,12 +48,11 @@ from ..answers.classes import to_numbers
 from ..answers.columns import Indices
 from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import quietly
+from ..inference.em import infer_as_used
 from ..inference.estimator import LatentEstimator, renew
-from ..inference.hidden_fits import mean_and_error
-from ..inference.learned import infer_as_used
-from ..inference.powers import POWERS, log_chance, raise_to
+from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise_to
 from ..inference.sources import HIDDEN, Source
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers

@@ -25,7 +25,7 @@ from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..documents.document import Document, Fact, Facts
 from ..documents.overview import describe_fit, describe_questions, sort_workers
-from ..engines.base import Threads
+from ..engines import Threads
 from ..formats import readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder, name_of

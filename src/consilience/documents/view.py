@@ -27,7 +27,7 @@ from ..errors import InputError, Sentence, listing
 from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
-from ..inference.powers import raise_to
+from ..inference.hidden_answers import raise_to
 from ..inference.sources import Source
 from ..inference.votes import collect_votes
 from ..kernels import Floats

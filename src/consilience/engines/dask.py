@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
 from ..limits import count_threads
-from .base import Engine, Outcome, Placed
+from . import Engine, Outcome, Placed
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.
 GRACE = 30

@@ -30,8 +30,7 @@ from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
 from ..kernels import Floats
 from .em import Fit, Parameters, Problem, Run, Weighing, expect_from_votes, maximise
-from .hidden_fits import HeldOutScore, score_hidden
-from .learned import CouplingScore
+from .hidden_answers import CouplingScore, HeldOutScore, score_hidden
 from .moments import lay_out
 from .sources import Source
 from .structures import Statistics

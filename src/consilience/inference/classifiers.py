@@ -31,7 +31,7 @@ from scipy.sparse import issparse
 from scipy.special import softmax
 
 from ..answers.columns import Values, lookup, to_column
-from ..engines.base import one_thread
+from ..engines import one_thread
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels import Floats
 

@@ -16,25 +16,25 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import ConvergenceWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..kernels import Floats
 from ..options import check as check_option
 from .classifiers import check_classifier
 from .em import Fit, Parameters, Problem, Progress, place, run_em
-from .learned import CouplingScore
+from .hidden_answers import CouplingScore
 from .levels import check_order
 from .moments import MomentFit
-from .preconditions import (
+from .sources import Source
+from .starts import (
     FIT_TABLES,
     HIDING_TABLES,
     check_matrices,
     check_posteriors,
     checked_smoothing,
+    find_starts,
     fixed_prior,
 )
-from .sources import Source
-from .starts import find_starts
 from .structures import AnyStructure, StructureParameters, Summary
 from .structures.independent import IndependentParameters
 from .workers import WORKERS

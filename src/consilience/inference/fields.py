@@ -29,8 +29,7 @@ from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..kernels import Floats
 from .em import Fit, Parameters, Problem, Run, expect_from_votes, maximise
-from .learned import CouplingScore
-from .powers import score_powers
+from .hidden_answers import CouplingScore, score_powers
 from .sources import Source
 from .structures import Statistics, Summary
 from .structures.field import Field, FieldParameters, most_weight

@@ -11,7 +11,7 @@ The classifier says g_nk, the probability of class k for item n by its features.
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
 are better labels, and there are up to five rounds. Where workers err together, the classifier learns what they have in
 common, and would confirm it: there is one round. Hidden answers tell, by the power that they call for (see
-`consilience.inference.hidden_fits`). In sequences, where a worker's errors come in runs, there is one round.
+`consilience.inference.hidden_answers`). In sequences, where a worker's errors come in runs, there is one round.
 
 No item is judged by a classifier that saw its label: items are in five folds, by a hash of their ids, and each fold is
 judged by a classifier trained on the others. All positions of a sequence are in one fold. In a graph, neighbours would
@@ -51,10 +51,8 @@ from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_it
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
 from .classifiers import EstimatorTrainer, Judge, LinearTrainer, Trainer, name_classes
-from .em import Fit, Problem, maximise
-from .hidden_fits import hide_from_fit, mean_and_error
-from .learned import infer_as_used
-from .powers import Calibration
+from .em import Fit, Problem, infer_as_used, maximise
+from .hidden_answers import Calibration, hide_from_fit, mean_and_error
 from .sources import Source
 
 if TYPE_CHECKING:

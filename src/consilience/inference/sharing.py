@@ -22,7 +22,7 @@ import numpy as np
 
 from ..answers.columns import add_values, lookup, to_column
 from ..answers.graph import Graph
-from ..engines.base import Engine
+from ..engines import Engine
 from ..kernels import Floats, Integers
 from .em import Parameters, Problem, maximise, run_em
 from .estimator import LabelEstimator, LatentEstimator, renew

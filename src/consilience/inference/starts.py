@@ -1,41 +1,236 @@
-"""Where the EM loop starts: from votes, from moments, from another model, from given matrices, or at random."""
+"""What is checked before a fit, and where the loop starts: from votes, moments, a model, matrices, or at random.
+
+Checked are parameters, memory, of which a few thousand labels need too much, and time for moments. A sweep of moment
+matching is linear in the answers, but with K classes every set of workers has K (K + 1) / 2 products and every worker's
+problem takes L K^2 steps an iteration: with hundreds of classes that is hours, for matrices that a few answers per
+entry cannot determine anyway. Each check is about the largest thing of its kind, and asks for less than was measured:
+what might fit is tried.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import lookup, to_column
+from ..answers.classes import normalise_column, spell_as
+from ..answers.columns import Column, Values, lookup, to_column, to_values
+from ..answers.graph import Graph
 from ..answers.random_choices import hash_ids
+from ..answers.tables import read_column
 from ..arguments import to_floats
 from ..errors import (
     DataWarning,
     InputError,
     NotFittedError,
     ParameterError,
+    Python,
     Sentence,
     listing,
     parameter_error,
+    plural,
     warn,
 )
 from ..kernels import Floats, freeze
+from ..limits import NUMBER, available_memory, require_few, require_memory
 from . import Distributions
 from .em import Parameters, Problem, expect_from_votes, maximise
-from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .preconditions import check_moments, fixed_prior
+from .moments import MomentFit, answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
-from .workers.priors import make_pair
+from .workers.base import WorkerModel
+from .workers.priors import make_pair, smoothing_array
 
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
 
+# How many tables of all matrices there are at a time: in a fit (measured: 11 to 15), in one that is repeated with part
+# of the answers (20 to 24), in those that a vote makes (6 to 7), and where known matrices are applied to other answers
+# (4).
+FIT_TABLES, HIDING_TABLES, VOTE_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
+# The same of all posteriors.
+POSTERIOR_TABLES = 2
+# The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
+FEW_CHAINED, MOST_CHAINED = 100, 200
+NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
+# The pseudo-counts of EM, off the diagonal and on it, unless others are given.
+PAIR = (0.1, 1.1)
+# Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
+SMOOTHING_RANGE = (1e-300, 1e100)
 # With so many answers, the loop starts from what was learned.
 LARGE = 500_000
+
+
+def checked_smoothing(owner: Any, r: Answers) -> Floats:
+    """The parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
+    name = type(owner).__name__
+    expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
+    given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
+    try:
+        smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
+    except (TypeError, ValueError, OverflowError) as error:
+        hint = str(error) if str(error).startswith("an array of shape") else expected
+        raise parameter_error("smoothing", name, hint, owner.smoothing) from error
+    if not np.isfinite(smoothing).all() or (smoothing < 0).any():
+        raise parameter_error("smoothing", name, expected, owner.smoothing)
+    if owner.estimation == "variational" and (smoothing <= 0).any():
+        expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
+        raise parameter_error("smoothing", name, expected, owner.smoothing)
+    return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
+
+
+def given_pair(smoothing: Any) -> tuple[float, float] | None:
+    """The pair (off diagonal, diagonal) that a parameter stands for; None for an array."""
+    if isinstance(smoothing, str):
+        return PAIR
+    array = np.asarray(smoothing, dtype=np.float64)
+    if array.ndim > 1:
+        return None
+    off, diagonal = np.broadcast_to(array, 2).tolist()
+    return off, diagonal
+
+
+def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool) -> Any:
+    """A parameter whose rows (and columns) are classes, in their order.
+
+    A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
+    error. Whatever has no names is taken to be in order. Normalised classes may be written in any way.
+    """
+    value, kind = getattr(owner, name), type(owner).__name__
+
+    def spell(names: Column) -> Values:
+        return to_values(normalise_column(names, spell_as(classes)) if normalised else names)
+
+    if isinstance(value, Mapping):
+        named = spell(to_column(list(value), name)) if value else np.empty(0, object)
+        place = lookup(named, to_column(classes)) if value else np.full(len(classes), -1)
+        if len(value) != len(classes) or (place < 0).any():
+            expected = f"a number for each of the classes {listing(classes.tolist())}"
+            raise parameter_error(name, kind, expected, value)
+        return [list(value.values())[each] for each in place.tolist()]
+    if not (hasattr(value, "reindex") and hasattr(value, "axes")):
+        return value
+    for axis in range(np.ndim(value)):
+        named = spell(read_column(value.axes[axis], name))
+        place = lookup(named, to_column(classes))
+        if (place >= 0).all() and len(named) == len(classes):
+            value = value.take(place, axis=axis)
+        elif named.tolist() != list(range(len(named))):
+            expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
+            raise parameter_error(name, kind, expected, named.tolist())
+    return value
+
+
+def fixed_prior(owner: Any, r: Answers) -> Floats | None:
+    """The parameter `prior` as probabilities, or None if the prior is to be learned."""
+    name = type(owner).__name__
+    if isinstance(owner.prior, str) and owner.prior == "learn":
+        return None
+    if isinstance(owner.prior, str) and owner.prior == "uniform":
+        return np.full(r.n_classes, 1 / r.n_classes)
+    names = listing(r.classes.tolist())
+    expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
+    ordered = in_order_of_classes(owner, "prior", r.classes, r.normalised)
+    try:
+        prior = to_floats(ordered)
+    except (TypeError, ValueError) as error:
+        raise parameter_error("prior", name, expected, owner.prior) from error
+    if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:
+        raise parameter_error("prior", name, expected, owner.prior)
+    return np.asarray(prior / prior.sum())
+
+
+def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int = FIT_TABLES) -> None:
+    """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
+    needed = n_tables * workers.n_bytes
+    # As many labels as classes in the end, or both smaller by the same factor.
+    n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
+    votes_fit = NUMBER * POSTERIOR_TABLES * r.n_items * workers.n_classes <= available_memory()
+    vote = Sentence("Or use {model}, which needs no matrices.", model=Python("MajorityVote", "majority"))
+    problem = f"{owner} needs matrices for {workers.describe_size()}"
+    instead = [vote] if votes_fit and owner != "MajorityVote" else []
+    merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
+    require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
+    require_few_numbers("entries", workers.n_bytes // NUMBER, r, problem, *instead)
+
+
+def require_few_numbers(what: str, n_numbers: int, r: Answers, problem: str, *instead: str | Sentence) -> None:
+    """Raise an error if there are far more numbers to be found than answers to find them from."""
+    found = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
+    remedies = "Merge rare or misspelt labels.", NAME_CLASSES, *instead
+    require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
+
+
+def check_prediction(owner: str, workers: WorkerModel) -> None:
+    """Raise an error if the matrices for other answers, also of workers who are new, cannot be held in memory."""
+    require_memory(
+        PREDICTION_TABLES * workers.n_bytes,
+        f"{owner} needs matrices for {workers.describe_size()}",
+        "Predict in several parts, each of fewer workers.",
+    )
+
+
+def require_for_classes(n_bytes: float, problem: str, *instead: str | Sentence) -> None:
+    """Raise an error if what there is for each class cannot be held in memory."""
+    require_memory(n_bytes, problem, "Merge rare or misspelt labels.", NAME_CLASSES, *instead, keyword="classes")
+
+
+def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
+    """Raise an error if moments of answers take very long, or their products cannot be held in memory.
+
+    In each sweep there is a product of each pair of classes for each member of a set of workers, and a worker's problem
+    takes L K^2 steps an iteration. Transitions, in sequences, are a problem of K^2 numbers.
+    """
+    layout, n_pairs = lay_out(r), r.n_classes * (r.n_classes + 1) // 2
+    n_steps = len(layout.members) * n_pairs + 4 * r.n_workers * r.n_labels * r.n_classes**2
+    n_numbers = (r.n_workers + 2 * len(layout.set_size)) * n_pairs
+    if in_sequences:
+        n_steps += r.n_classes**6 // 50
+        n_numbers += 2 * r.n_classes**4
+    problem = f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
+    instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+    require_for_classes(NUMBER * n_numbers, problem, instead)
+    require_few_numbers("steps of moments", n_steps, r, problem, instead)
+
+
+def check_posteriors(owner: str, r: Answers) -> None:
+    """Raise an error if the posteriors of all items cannot be held in memory."""
+    needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
+    n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
+    require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
+    require_few_numbers("probabilities", r.n_items * r.n_classes, r, f"{owner} needs {needed}", parts)
+
+
+def check_transitions(owner: str, r: Answers) -> None:
+    """Raise an error if the transition matrix cannot be held in memory, or takes too long at each position."""
+    needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
+    require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
+    most = min(max(FEW_CHAINED, math.isqrt(r.n_responses)), MOST_CHAINED)
+    if r.n_classes > most:
+        raise InputError(
+            f"{owner} needs {needed} at each position, and takes at most {most:,} classes"
+            f"{f' for {r.n_responses:,} answers' if most < MOST_CHAINED else ''}.",
+            "Merge rare or misspelt labels.",
+            NAME_CLASSES,
+            Sentence("Or use {model}, which needs no transitions.", model=Python("MajorityVote", "majority")),
+            keyword="classes",
+        )
+
+
+def check_messages(owner: str, r: Answers, graph: Graph) -> None:
+    """Raise an error if the messages of belief propagation cannot be held in memory."""
+    require_memory(
+        NUMBER * len(graph.neighbours) * r.n_classes,
+        f"{owner} needs messages along {2 * graph.n_edges:,} directed edges x {r.n_classes:,} classes",
+        Sentence("Use {inference}.", inference="mean_field"),
+        NAME_CLASSES,
+        keyword="inference",
+    )
 
 
 def goes_on(source: Source) -> bool:

@@ -14,7 +14,7 @@ from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..engines.base import Engine
+from ..engines import Engine
 from ..kernels import Floats
 from ..limits import allocate
 from . import ITEMS_AT_ONCE

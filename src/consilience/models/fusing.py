@@ -13,8 +13,7 @@ from ..answers.tagging import looks_iob2
 from ..arguments import is_among
 from ..checks.register import judge
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
-from ..engines import open_engine
-from ..engines.base import Engine
+from ..engines import Engine, open_engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, warn
 from ..inference.em import Progress
 from ..inference.estimator import list_defaults, renew

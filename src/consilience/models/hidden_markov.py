@@ -9,16 +9,15 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..answers.tagging import SCHEMES, complete_tags, find_transitions
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import InputError, ParameterError, Python, Sentence
 from ..inference.chains import COUPLINGS, climb, learn_coupling, match_transitions
 from ..inference.em import maximise
 from ..inference.estimator import Plan
-from ..inference.learned import CouplingScore, explain_choice
+from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
-from ..inference.preconditions import check_transitions, in_order_of_classes
 from ..inference.sources import Source
-from ..inference.starts import find_starts
+from ..inference.starts import check_transitions, find_starts, in_order_of_classes
 from ..inference.structures import AnyStructure, StructureParameters, Summary
 from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result

@@ -13,18 +13,17 @@ from ..answers.items import Sequences
 from ..answers.previews import build_report
 from ..answers.tagging import are_tags
 from ..arguments import is_whole as is_whole_number
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import NotFittedError, parameter_error, plural, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
-from ..inference.em import Fit, decode_labels, run_em
+from ..inference.em import Fit, Learned, decode_labels, infer_as_used, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
-from ..inference.learned import Learned, infer_as_used
+from ..inference.hidden_answers import raise_in_place
 from ..inference.levels import choose_labels
-from ..inference.powers import raise_in_place
-from ..inference.preconditions import fixed_prior, given_pair
 from ..inference.sources import Source
+from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats

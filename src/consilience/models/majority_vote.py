@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..answers.graph import Graph
-from ..engines.base import Engine
+from ..engines import Engine
 from ..inference.sources import Source
 from ..results.fitting import take_vote
 from ..results.result import Result

@@ -9,17 +9,14 @@ from typing import Any, ClassVar, cast
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..checks.graph_check import check_graph
-from ..engines import open_engine
-from ..engines.base import Engine
+from ..engines import Engine, open_engine
 from ..errors import InputError, ParameterError, Sentence, plural
 from ..inference.em import Fit, Parameters, Problem, maximise, run_em
 from ..inference.estimator import LatentEstimator, Plan
 from ..inference.fields import MULTIPLES, choose_coupling, choose_fit, fit_apart, settle, weigh_graph
-from ..inference.hidden_fits import hide_from_fit
-from ..inference.learned import CouplingScore, explain_choice
-from ..inference.preconditions import check_messages
+from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
 from ..inference.sources import Source
-from ..inference.starts import find_starts, goes_on
+from ..inference.starts import check_messages, find_starts, goes_on
 from ..inference.structures import Statistics, StructureParameters, Summary
 from ..inference.structures.field import (
     LEAST_UNIT,

@@ -10,19 +10,18 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, warn
-from ..inference.em import Parameters, Progress, expect_from_votes, maximise
+from ..inference.em import Learned, Parameters, Progress, expect_from_votes, infer_as_used, maximise
 from ..inference.estimator import explain_stop
-from ..inference.learned import Learned, infer_as_used
 from ..inference.levels import choose_labels
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
-from ..inference.preconditions import (
+from ..inference.sources import Source
+from ..inference.starts import (
     check_matrices,
     check_moments,
     fixed_prior,
 )
-from ..inference.sources import Source
 from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..results.fitting import judge_workers_apart, make_result

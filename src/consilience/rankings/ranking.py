@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..answers.columns import Column, Values, lookup, to_column
-from ..engines.base import one_thread
+from ..engines import one_thread
 from ..errors import listing, parameter_error
 from ..inference import sum_by
 from ..inference.em import Progress

@@ -5,9 +5,9 @@ themselves. So a posterior q is reported as
 
     q_nk^t / sum_j q_nj^t
 
-with one power t for all items (see `consilience.inference.powers`). It is chosen by hidden answers: some answers are
-hidden, two steps of EM go on with the others, and t is where the answers that were hidden are predicted best (see
-`consilience.inference.hidden_fits`).
+with one power t for all items It is chosen by hidden answers: some answers are hidden, two steps of EM
+go on with the others, and t is where the answers that were hidden are predicted best (see
+`consilience.inference.hidden_answers`).
 
 A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
 worker, whose labels are predicted by posteriors without what is known of the items beside their answers. If these are
@@ -55,9 +55,7 @@ from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.estimator import LatentEstimator
 from ..inference.guidance import Opinion
-from ..inference.hidden_fits import hide_from_fit
-from ..inference.levels import choose_labels
-from ..inference.powers import (
+from ..inference.hidden_answers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
     POWERS,
@@ -65,12 +63,14 @@ from ..inference.powers import (
     add_batch,
     draw_powers,
     find_leads,
+    hide_from_fit,
     log_density_around,
     mean_power,
     raise_where,
     score_gold,
     weigh_powers,
 )
+from ..inference.levels import choose_labels
 from ..inference.sources import Source
 from ..inference.structures import StructureParameters
 from ..inference.structures.independent import IndependentParameters

@@ -11,11 +11,10 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
-from ..engines.base import Engine
+from ..engines import Engine
 from ..errors import ParameterError, Python, Sentence, parameter_error
-from ..inference.em import Problem
+from ..inference.em import Names, Problem
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.learned import Names
 from ..inference.sources import Source
 from ..inference.structures import Summary
 from ..inference.structures.independent import Independent

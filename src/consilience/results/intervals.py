@@ -65,9 +65,9 @@ with g the derivative of the mean of c. Two biases are counted as variances. The
 :math:`\frac{1}{2} t^2 v_i c_i (1 - c_i) (2 c_i - 1)`: what is not known of single workers gives an item's log odds the
 variance :math:`v_i`, and a probability is not linear in them. The second is half of the change in the mean, from
 :math:`\bar q` to :math:`\bar c_1`, when each item is judged by counts without it. The powers stand for how well each
-predicted hidden answers or known labels; see `consilience.inference.powers`. For a share of N whole items with mean x
-and variance v the ends are quantiles of :math:`\operatorname{Beta}(x n, (1 - x) n)` with :math:`n = x (1 - x) / v`,
-rounded outwards to whole items.
+predicted hidden answers or known labels; see `consilience.inference.hidden_answers`. For a share of N whole items with
+mean x and variance v the ends are quantiles of :math:`\operatorname{Beta}(x n, (1 - x) n)` with
+:math:`n = x (1 - x) / v`, rounded outwards to whole items.
 
 **Ordered classes.** How many labels are at most one level off, and by how many levels they are off, is judged in the
 same way: c is the mean of that figure by the probabilities of the item, and its variance stands for

@@ -13,8 +13,7 @@ from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import ItemPriors, list_items, match_item_prior
-from ..engines import open_engine
-from ..engines.base import Engine, Placed
+from ..engines import Engine, Placed, open_engine
 from ..errors import (
     DataWarning,
     InputError,
@@ -28,14 +27,13 @@ from ..errors import (
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference import Distributions
-from ..inference.em import decode_labels, infer_posterior
+from ..inference.em import as_used, decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.guidance import Guide
-from ..inference.learned import as_used
+from ..inference.hidden_answers import raise_where
 from ..inference.levels import choose_labels
-from ..inference.powers import raise_where
-from ..inference.preconditions import check_prediction
 from ..inference.sources import Source
+from ..inference.starts import check_prediction
 from ..inference.votes import collect_votes, label_votes
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats

@@ -23,13 +23,11 @@ from ..answers.columns import Column, Values, encode_in_order_of_appearance, nam
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..arguments import is_among
-from ..engines import open_engine
-from ..engines.base import Engine
+from ..engines import Engine, open_engine
 from ..errors import NotFittedError, parameter_error, plural
-from ..inference.em import expect_from_votes, maximise
+from ..inference.em import Learned, Names, expect_from_votes, maximise
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
-from ..inference.hidden_fits import Predicted
-from ..inference.learned import CouplingScore, Learned, Names
+from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
 from ..inference.levels import (
     HIGH,
     LOW,
@@ -41,9 +39,8 @@ from ..inference.levels import (
     name_levels,
     place_levels,
 )
-from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
-from ..inference.preconditions import VOTE_TABLES, check_matrices
 from ..inference.sources import Source, count_once, number_groups
+from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures.independent import Independent
 from ..inference.votes import pose_votes
 from ..inference.workers import voters

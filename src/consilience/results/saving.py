@@ -42,9 +42,9 @@ from ..answers.items import Sequences
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.classifiers import Judge, LinearJudge
+from ..inference.em import Learned
 from ..inference.estimator import Estimator, LabelEstimator, LatentEstimator
-from ..inference.learned import Learned
-from ..inference.preconditions import in_order_of_classes
+from ..inference.starts import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
 from ..kernels import freeze

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.tables import BACKENDS
-from ..inference.powers import POWERS
+from ..inference.hidden_answers import POWERS
 
 # How many there are of what a letter stands for.
 Sizes: TypeAlias = Mapping[str, int]

@@ -131,7 +131,7 @@ class Simulation:
         """
         from ..answers.blocks import cut_blocks
         from ..answers.tagging import free_transitions
-        from ..engines.base import Threads
+        from ..engines import Threads
         from ..inference.em import decode_labels, infer_posterior
         from ..inference.structures.chain import Chain
         from ..inference.structures.field import Field
