@@ -20,7 +20,7 @@ from consilience.checks.comparison import (
     share_kept,
     vote_without,
 )
-from consilience.checks.short_checks import find_no_gain
+from consilience.checks.register import complete
 from consilience.inference.hidden_answers import HiddenAnswers, Predicted, shrink_rows
 from consilience.inference.sources import Source
 from consilience.results.comparison import VERDICTS, Comparison
@@ -86,8 +86,8 @@ def test_one_rule_for_better(gain, error, verdict):
     model = cs.DawidSkene().fit(r)
     found = dataclasses.replace(model.result_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
-        given = dataclasses.replace(found, given=found.given._replace(gold=gold))
-        findings = list(find_no_gain(given, model))
+        given = dataclasses.replace(found, given=found.given._replace(gold=gold), findings=None)
+        findings = [each for each in complete(model, given).findings if each.kind == "no gain"]
         assert len(findings) == (verdict != "better" and math.isfinite(error))
         for finding in findings:
             text = str(finding.warning())
@@ -369,13 +369,13 @@ def test_labels_that_are_those_of_the_vote_are_not_better():
 def test_what_checks_answers():
     alone = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
     r = cs.Answers.from_frame(alone)
-    assert not are_checked(r, 0, False)
-    assert are_checked(r, 0, True)
-    assert are_checked(r, 1, False)
-    assert are_checked(cs.Answers.from_frame(alone | {"item": [1, 1, 3]}), 0, False)
+    assert not are_checked(r, None, False)
+    assert are_checked(r, None, True)
+    assert are_checked(r, match_gold({1: "x"}, r, r.classes), False)
+    assert are_checked(cs.Answers.from_frame(alone | {"item": [1, 1, 3]}), None, False)
     chain = {"sequence": [1, 1, 2], "position": [1, 2, 1], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    assert are_checked(cs.Answers.from_frame(chain), 0, False)
-    assert not are_checked(cs.Answers.from_frame(chain | {"worker": ["a", "a", "b"]}), 0, False)
+    assert are_checked(cs.Answers.from_frame(chain), None, False)
+    assert not are_checked(cs.Answers.from_frame(chain | {"worker": ["a", "a", "b"]}), None, False)
 
 
 # ---------------------------------------------------------------------------------------------------------- the record

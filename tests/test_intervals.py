@@ -169,7 +169,7 @@ def test_covariance_of_what_items_share(known):
     sums = intervals.sum_statistics(r, q, found)
     shared = intervals.invert_scores(r, sums, found)
     np.testing.assert_allclose(shared, expected, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
+    np.testing.assert_allclose(intervals.sum_by_item(r, right, right)[0] * q, scores[:, :3], atol=1e-12)
 
 
 def test_slope_of_the_mean_probability_of_labels():
@@ -190,7 +190,7 @@ def test_slope_of_the_mean_probability_of_labels():
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
     chosen = posterior[np.arange(r.n_items), labels]
-    surprise = intervals.count_surprise(r, right)
+    surprise, _ = intervals.sum_by_item(r, right, right)
     slope = intervals.sum_slopes(posterior, np.eye(3)[labels], chosen, surprise) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
@@ -228,9 +228,12 @@ def test_a_vote_that_is_spread_is_one_vote():
     r = small_crowd().responses
     P = np.full((r.n_items, r.n_workers, 3), np.nan)
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
-    found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).result_.past.sums
+    spread = oracles.spread_answers(P)
+    model = cs.DawidSkene(calibration="none").fit(spread)
+    found = model.result_.past.sums
     np.testing.assert_allclose(found.chances[0], r.votes_per_worker())
-    assert (intervals.find_worth(found) < found.chances[0]).all()
+    worth = intervals.judge_workers(spread, found, estimates_of(model), None)[1]
+    assert (worth < found.chances[0]).all()
     assert intervals.design_effect(found.votes) == 1
 
 

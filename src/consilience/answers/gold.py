@@ -59,9 +59,18 @@ class Gold(NamedTuple):
     codes: Codes
     judging: Truths
 
+    @property
+    def n_known(self) -> int:
+        """How many labels are known."""
+        return int(np.count_nonzero(self.codes >= 0))
+
     def about(self, items: Indices) -> Gold:
         """The known labels of some of the items."""
         return Gold(self.codes[items], self.judging[items])
+
+    def find_kept(self, codes: Indices) -> Truths:
+        """Which labels are known ones: where forbidden steps of a sequence contradict known labels, some are not."""
+        return np.asarray((self.codes >= 0) & (self.codes == codes))
 
 
 def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None:

@@ -57,9 +57,8 @@ from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_source, take_vote
-from ..results.intervals import UNCHECKED, is_share_checked, take_labels
+from ..results.intervals import UNCHECKED, is_share_checked
 from ..results.result import Labels, Result, learn_from_votes, weigh_copies
-from ..results.result import count_known as count_gold
 from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
@@ -95,7 +94,7 @@ def compare_with_vote(
         run = slice(first, first + ITEMS_AT_ONCE)
         tied = find_tied(vote.labels.posterior[run])
         chances = tied / tied.sum(axis=1, keepdims=True)
-        n_differ += float(np.sum(1 - take_labels(chances, labels.codes[run])))
+        n_differ += float(np.sum(1 - chances[np.arange(len(chances)), labels.codes[run]]))
         n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
         n_top += float(chances[:, n_labels.argmax()].sum())
     release_mapped()
@@ -123,7 +122,7 @@ def compare_with_vote(
         blind_accuracy=calibrated.blind_accuracy if calibrated is not None and calibration.n_gold else accuracy,
         n_known=calibration.n_gold,
         n_known_right=calibration.n_right,
-        share_known=count_gold(found.given.gold) / n_items,
+        share_known=0.0 if source.gold is None else source.gold.n_known / n_items,
         # Answers and fit are like those of which there are records; see `Comparison.like_record`.
         like_record=found.model == "DawidSkene"
         and isinstance(model, LatentEstimator)

@@ -12,13 +12,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
+from ..answers.answers import Answers
+from ..answers.classes import SET_SIGNS
 from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
+from ..answers.tagging import looks_tagged
 from ..engines import Engine
 from ..errors import warn
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.sources import Source
+from ..results.chance import BY_CHANCE
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.result import Result
@@ -41,41 +47,89 @@ class Check(NamedTuple):
         link comes after the remedies, so a finding without remedies has none.
     silent : bool
         Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
-    about : str
-        The field of the result that it looks at: where there is nothing in it, there is nothing to find.
     trusts : bool
         Whether it takes labels at their word: it finds nothing where they are noise, or have collapsed.
+    needs : callable
+        Whether there is in a `Result` and its answers what it looks at; it does not run otherwise.
     """
 
     find: Callable[[Result, LabelEstimator], Iterable[Finding]]
     place: str = ""
     silent: bool = False
-    about: str = "given"
     trusts: bool = False
+    needs: Callable[[Result, Answers], object] = lambda _found, _answers: True
 
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(short_checks.find_silence, silent=True),
-    "classes": Check(short_checks.find_unsaid),
-    "levels": Check(short_checks.find_off_scale),
-    "sets": Check(short_checks.find_set_classes),
-    "columns": Check(short_checks.find_wrong_columns),
-    "unchecked": Check(short_checks.find_unchecked),
-    "untested": Check(short_checks.find_untested, about="comparison"),
-    "noise": Check(short_checks.find_noise, about="comparison"),
-    "collapse": Check(short_checks.find_collapse, about="comparison"),
-    "no gain": Check(short_checks.find_no_gain, about="comparison", trusts=True),
-    "graph": Check(short_checks.find_poor_graph, "network", about="graph_check"),
-    "scale": Check(short_checks.find_scale, about="scale_check", trusts=True),
-    "copies": Check(short_checks.find_copiers, "workers", about="copies"),
-    "chance": Check(short_checks.find_clickers, "workers", silent=True, about="chance", trusts=True),
+    # Functions whose silence is ignored are not said to answer by chance; in sequences that is not found out.
+    "silence": Check(
+        short_checks.find_silence,
+        silent=True,
+        needs=lambda found, r: found.chance is None or r.sequences is not None,
+    ),
+    "classes": Check(short_checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
+    "levels": Check(short_checks.find_off_scale, needs=lambda _, r: r.is_ordered),
+    "sets": Check(
+        short_checks.find_set_classes,
+        needs=lambda _, r: any(sign in str(name) for name in r.classes.tolist() for sign in SET_SIGNS),
+    ),
+    "columns": Check(
+        short_checks.find_wrong_columns,
+        needs=lambda _, r: r.n_labels == 1 or r.n_workers == r.n_responses,
+    ),
+    "unchecked": Check(short_checks.find_unchecked, needs=lambda found, _: not found.checked),
+    "untested": Check(
+        short_checks.find_untested,
+        needs=lambda found, _: found.comparison and found.checked and not found.labels.shown,
+    ),
+    "noise": Check(
+        short_checks.find_noise,
+        needs=lambda found, _: found.comparison and found.checked and found.comparison.by_chance,
+    ),
+    "collapse": Check(
+        short_checks.find_collapse,
+        needs=lambda found, _: found.comparison and found.checked and found.comparison.collapsed,
+    ),
+    "no gain": Check(
+        short_checks.find_no_gain,
+        trusts=True,
+        needs=lambda found, _: found.comparison and found.checked and not found.comparison.better,
+    ),
+    "graph": Check(short_checks.find_poor_graph, "network", needs=lambda found, _: found.graph_check),
+    "scale": Check(
+        short_checks.find_scale, trusts=True, needs=lambda found, _: found.scale_check and found.scale_check.ordered
+    ),
+    "copies": Check(short_checks.find_copiers, "workers", needs=lambda found, _: found.copies),
+    "chance": Check(
+        short_checks.find_clickers,
+        "workers",
+        silent=True,
+        trusts=True,
+        needs=lambda found, _: found.chance is not None and (found.chance >= BY_CHANCE).any(),
+    ),
     "workers": Check(short_checks.find_poor_workers, "workers", silent=True, trusts=True),
-    "one type": Check(short_checks.find_one_type, "workers", silent=True),
-    "drift": Check(short_checks.find_falls, "workers", silent=True, about="drift", trusts=True),
-    "unsettled": Check(short_checks.find_unsettled, silent=True),
-    "unanswered": Check(short_checks.find_unanswered, "answers", silent=True),
-    "doubtful": Check(short_checks.find_doubtful, "review", silent=True, trusts=True),
+    "one type": Check(
+        short_checks.find_one_type,
+        "workers",
+        silent=True,
+        needs=lambda _, r: "O" in r.labels.tolist() and looks_tagged(r.labels),
+    ),
+    "drift": Check(short_checks.find_falls, "workers", silent=True, trusts=True, needs=lambda found, _: found.drift),
+    "unsettled": Check(short_checks.find_unsettled, silent=True, needs=lambda found, _: not found.course.converged),
+    "unanswered": Check(
+        short_checks.find_unanswered,
+        "answers",
+        silent=True,
+        needs=lambda _, r: not r.silence_counts and (np.diff(r.offsets) == 0).any(),
+    ),
+    "doubtful": Check(
+        short_checks.find_doubtful,
+        "review",
+        silent=True,
+        trusts=True,
+        needs=lambda found, _: (found.labels.shown_confidence < short_checks.DOUBTFUL).any(),
+    ),
 }
 
 
@@ -84,22 +138,18 @@ def complete(model: LabelEstimator, found: Result) -> Result:
     if not found.workers:
         workers, drift = tabulate_workers(found)
         found = replace(found, workers={"worker": to_column(found.names.workers), **workers}, drift=drift)
-    if found.findings is None and found.given.answers is not None:
-        found = replace(found, findings=find_findings(model, found))
-    return found
-
-
-def find_findings(model: LabelEstimator, found: Result) -> tuple[Finding, ...]:
-    """What all checks find of a result that has its worker table, the most serious first."""
-    given = found.given._replace(answers=found.answers.with_classes(found.names.classes))
-    seen, compared = replace(found, given=given), found.comparison
+    r = found.given.answers
+    if found.findings is not None or r is None:
+        return found
+    if r.classes is not found.names.classes:
+        r = r.with_classes(found.names.classes)
+    seen, compared = replace(found, given=found.given._replace(answers=r)), found.comparison
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
     findings: list[Finding] = []
     for kind, check in CHECKS.items():
-        there = getattr(seen, check.about)
-        if there is not None and not (isinstance(there, list) and not there) and (makes_sense or not check.trusts):
+        if (makes_sense or not check.trusts) and check.needs(seen, r):
             findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(seen, model)]
-    return tuple(findings)
+    return replace(found, findings=tuple(findings))
 
 
 def judge(

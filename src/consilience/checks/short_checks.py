@@ -15,7 +15,7 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.classes import CHANCE, doubt_silence, find_set_labels, find_sign, to_numbers
 from ..answers.columns import objects, to_values
-from ..answers.tagging import SCHEMES, looks_tagged, split_tag
+from ..answers.tagging import SCHEMES, split_tag
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.sources import Source
@@ -53,8 +53,6 @@ MEANINGS = {
 
 def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hardly any item has answers of two workers, and nothing else checks them."""
-    if found.checked:
-        return
     r = found.answers
     lack = "All answers come from one worker"
     if r.n_workers > 1:
@@ -72,8 +70,6 @@ def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
-    if found.labels.shown or not found.checked:
-        return
     guidance = found.guidance
     remedies: tuple[Words, ...] = ("Collect more answers.", Sentence("Or give known labels with {gold}."))
     if guidance is not None and guidance.findings.used:
@@ -88,21 +84,22 @@ def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers agree no more than by chance, and hidden answers cannot be predicted."""
     comparison = found.comparison
-    if comparison is not None and comparison.by_chance and found.checked:
-        yield Finding(
-            f"These answers show no signal: the workers agree no more than by chance ({comparison.alpha_name} "
-            f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
-            "hidden answers could not be predicted from the others. Do not rely on the labels.",
-            ("Check that item, worker and label are the right columns, and that the workers understood the task.",),
-            "bad",
-            category=ConsilienceWarning,
-        )
+    assert comparison is not None
+    yield Finding(
+        f"These answers show no signal: the workers agree no more than by chance ({comparison.alpha_name} "
+        f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
+        "hidden answers could not be predicted from the others. Do not rely on the labels.",
+        ("Check that item, worker and label are the right columns, and that the workers understood the task.",),
+        "bad",
+        category=ConsilienceWarning,
+    )
 
 
 def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """One class takes the items of others."""
     comparison, r = found.comparison, found.answers
-    if comparison is None or not comparison.collapsed or comparison.by_chance or not found.checked:
+    assert comparison is not None
+    if comparison.by_chance:
         return
     remedies: list[Words] = [
         Sentence("Give known labels with {gold}."),
@@ -139,9 +136,8 @@ def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hidden answers are not predicted better than by majority vote."""
     compared, r = found.comparison, found.answers
-    if compared is None or compared.better or not compared.n_differ or compared.untested:
-        return
-    if not found.checked or r.silence_counts:
+    assert compared is not None
+    if not compared.n_differ or compared.untested or r.silence_counts:
         return
     remedies: tuple[Words, ...] = ("Collect more answers.",)
     if compared.verdict == "worse":
@@ -178,7 +174,7 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     labels = found.labels
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
-    if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING:
+    if len(labels.classes) < 2 or share < WORTH_TELLING:
         return
     verb, judged = "has" if n_doubtful == 1 else "have", found.task.judged
     problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
@@ -253,8 +249,6 @@ def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Nobody answered some of the items."""
     r = found.answers
     n_silent = r.n_items - int(np.count_nonzero(np.diff(r.offsets)))
-    if not n_silent or r.silence_counts:
-        return
     has_neighbours = found.given.graph is not None or r.sequences is not None
     source = "class frequencies and neighbours" if has_neighbours else "class frequencies"
     verb, them = ("has", "it") if n_silent == 1 else ("have", "them")
@@ -288,8 +282,6 @@ def find_copiers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_one_type(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers mark one type of span only, while others mark more."""
     r = found.answers
-    if not looks_tagged(r.labels) or "O" not in r.labels.tolist():
-        return
     tags = [split_tag(label, SCHEMES["bio"]) or ("O", "") for label in r.labels.tolist()]
     first = "B" if any(letter == "B" for letter, _ in tags) else "I"  # of tags that may begin a span
     types = sorted({kind for letter, kind in tags if letter != "O"})
@@ -323,7 +315,7 @@ def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     by_others = "near-copy", "accuracy falls"  # of which other checks know
     remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
-    if is_vote or found.learned.kind != "ordinal":
+    if found.estimates is None or found.estimates.kind != "ordinal":
         remarks[(remarks == "") & (high < 0.5)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
     advised = bool(find_accused(found).any())  # by another finding: every sentence once
@@ -386,8 +378,7 @@ def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
     drift = found.drift
-    if drift is None:
-        return
+    assert drift is not None
     change = np.asarray(to_values(drift["change"]), float)
     remarks = to_values(drift["remarks"]).tolist()
     rows = sorted((m for m, remark in enumerate(remarks) if remark), key=lambda m: change[m])
@@ -404,7 +395,7 @@ def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
     r = found.answers
-    if not r.is_ordered or to_numbers(r.classes) is None or (r.label_of_class < 0).any():
+    if to_numbers(r.classes) is None or (r.label_of_class < 0).any():
         return
     beside = r.class_of_label < 0
     beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
@@ -422,25 +413,25 @@ def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
-    check = found.scale_check
-    if check is not None and check.ordered:
-        values = to_numbers(found.answers.classes)
-        is_whole = values is None or bool((values == np.round(values)).all())
-        numbers = "whole numbers" if is_whole else "numbers at equal steps"
-        yield Finding(
-            f"The classes are {numbers}, and were taken for levels of a scale: {check.describe()}.",
-            (
-                Sentence("If they are only names, say so with {ordered}.", ordered=False),
-                Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
-            ),
-            category=None,
-        )
+    check, values = found.scale_check, to_numbers(found.answers.classes)
+    assert check is not None
+    is_whole = values is None or bool((values == np.round(values)).all())
+    numbers = "whole numbers" if is_whole else "numbers at equal steps"
+    yield Finding(
+        f"The classes are {numbers}, and were taken for levels of a scale: {check.describe()}.",
+        (
+            Sentence("If they are only names, say so with {ordered}.", ordered=False),
+            Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
+        ),
+        category=None,
+    )
 
 
 def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
     """A graph tells nothing about the labels, or errors run along its edges."""
     check, limits_graph = found.graph_check, found.limits_graph
-    if check is None or check.silent:
+    assert check is not None
+    if check.silent:
         return
     if check.sound and check.repeats_errors:
         remedy: Words = "To see whether it helps, compare both results on known labels."

@@ -40,7 +40,6 @@ from ..models.standalone import Standalone
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_label_folder, is_one_file
-from ..results.result import count_known
 from .command import publish, refuse, typed_command
 from .files import Display, check_folder, check_outputs, check_page, list_files, write_together
 
@@ -159,7 +158,8 @@ def run_fuse(**typed: Any) -> None:
 
 def advise(found: Any, files: Mapping[str, str]) -> Fact:
     """Which command lists the labels that are done, and which the questions that are worth asking."""
-    n_known, n_classes = count_known(found.given.gold), len(found.names.classes)
+    gold, n_classes = found.given.gold, len(found.names.classes)
+    n_known = 0 if gold is None else gold.n_known
     can_go_on = found.task.results != "spans" and found.told_confidence is not None and n_classes > 1
     asked = "" if found.source_kind == "functions" else ", --questions (open)"
     saved = f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"

@@ -24,7 +24,7 @@ from ..inference.sources import Source
 from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tag_tables import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
-from ..results.result import Result, count_known, describe_left_out
+from ..results.result import Result, describe_left_out
 from ..results.worker_report import FEW, rank_attention
 from .document import Column, Document, Fact, Facts, Findings, Part, Section, Table, Text, spell
 
@@ -98,7 +98,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     found: Result = model.result_
     task, r, names, course = found.task, found.given.answers, found.names, found.course  # no r: not in the file
     compared, told, calibrated = found.comparison, found.told_confidence, found.calibrated
-    n_known = count_known(found.given.gold)
+    n_known = 0 if found.given.gold is None else found.given.gold.n_known
     all_known = n_known == found.labels.n_items > 0
     words = {} if compared is None else compared.describe(f"{task.judged}s")
     if all_known and words:

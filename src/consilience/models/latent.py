@@ -28,7 +28,7 @@ from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..limits import release_mapped
-from ..results.calibration import calibrate, find_raised, judge_spans
+from ..results.calibration import calibrate, judge_spans
 from ..results.fitting import judge_workers_apart, make_result
 from ..results.intervals import (
     Past,
@@ -38,7 +38,7 @@ from ..results.intervals import (
     is_share_checked,
     judge_shares_of,
 )
-from ..results.result import Calibrated, Course, Guidance, Labels, Result, count_known, find_known
+from ..results.result import Calibrated, Course, Guidance, Labels, Result
 from ..results.worker_report import list_disagreements, report_classifier
 from .base import Found, Model
 from .opening import open_posed
@@ -129,8 +129,8 @@ class LatentModel(Model, LatentEstimator):
 
         # Calibration and labels.
         opinion = None if guided is None else guided.opinion
-        calibrated, reported, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
-        power = calibrated.found.power
+        calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
+        power, reported = calibrated.found.power, confidence.posterior
         if self._rule == "sequence":
             codes = decode_labels(engine, problem.placed, problem.factors(found.workers), found.structure)
         else:
@@ -156,16 +156,26 @@ class LatentModel(Model, LatentEstimator):
             spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)
         if power != 1:
             reported = posterior.copy() if reported is posterior else reported
-            raise_in_place(find_raised(found.structure, r), reported, power)
+            raise_in_place(confidence.changed, reported, power)
             release_mapped()
 
         # What checks the answers: others, neighbours, chains, features and item priors.
         linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
-        checked = are_checked(r, count_known(source.gold), linked)
+        checked = are_checked(r, source.gold, linked)
         if past is not None:
             checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
-        known_labels = find_known(source.gold, codes)
-        labels = Labels.of(r, codes, reported, posterior, known=known_labels, rule=self._rule, shown=checked)
+        known_labels = None if source.gold is None else source.gold.find_kept(codes)
+        labels = Labels(
+            r.key_columns(),
+            r.classes,
+            r.positions,
+            codes,
+            reported,
+            posterior,
+            known=known_labels,
+            rule=self._rule,
+            shown=checked,
+        )
         course = Course(
             best.trace,
             best.n_iter,

@@ -26,7 +26,7 @@ from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..results.fitting import judge_workers_apart, make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
-from ..results.result import Course, Labels, Result, count_known, find_known
+from ..results.result import Course, Labels, Result
 from .base import Model, NoBatches
 
 
@@ -137,14 +137,17 @@ class MomentMatching(Model):
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
         statistics, posterior = problem.expect(learned), infer_as_used(problem, learned)
         codes = choose_labels(posterior, self.label_by)
-        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
+        confidence = Confidence(posterior, np.ones(r.n_items, bool), np.ones(1))
         estimates = gather_estimates(source, problem, learned, statistics, given is not None)
-        checked, known = are_checked(r, count_known(source.gold), False), find_known(source.gold, codes)
+        checked = are_checked(r, source.gold, False)
+        known = None if source.gold is None else source.gold.find_kept(codes)
         return make_result(
             self,
             source,
             prior=learned.structure.mean,
-            labels=Labels.of(r, codes, posterior, known=known, rule=self._rule, shown=checked),
+            labels=Labels(
+                r.key_columns(), r.classes, r.positions, codes, posterior, known=known, rule=self._rule, shown=checked
+            ),
             estimates=Learned.of(problem, learned, statistics),
             course=Course(found.trace, found.n_iter, found.converged),
             intervals=find_intervals(r, posterior, codes, estimates, confidence)[0],

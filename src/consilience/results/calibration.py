@@ -40,9 +40,6 @@ there, must not go on with the span before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,7 +63,6 @@ from ..inference.hidden_answers import (
     hide_from_fit,
     log_density_around,
     mean_power,
-    raise_where,
     score_gold,
     weigh_powers,
 )
@@ -75,7 +71,7 @@ from ..inference.sources import Source
 from ..inference.structures import StructureParameters
 from ..inference.structures.independent import IndependentParameters
 from ..kernels import Floats
-from .intervals import Confidence, take_labels
+from .intervals import Confidence
 from .result import Calibrated
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
@@ -106,8 +102,11 @@ def calibrate(
     opinion: Opinion | None = None,
     before: Calibrated | None = None,
     kept: Calibrated | None = None,
-) -> tuple[Calibrated, Floats, Confidence]:
+) -> tuple[Calibrated, Confidence]:
     """Calibrate the posteriors of a fit.
+
+    Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
+    answers too, and known labels lower the power because of such errors.
 
     `opinion` is what a classifier says of the items, if it has a say. If the answers are a batch of a stream, `before`
     is the calibration of the batches before. `kept` is the calibration of an earlier fit, if it is to be kept.
@@ -116,116 +115,95 @@ def calibrate(
     -------
     calibrated : Calibrated
         The power, and what it was chosen by.
-    left_out : array (N, K)
-        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
     confidence : Confidence
-        What raises them.
+        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
     """
-    if model.calibration == "none":
-        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        return Calibrated(Calibration(1.0, given=True), [1.0]), posterior, confidence
+    r, gold, calibration = source.responses, source.gold, model.calibration
+    changed = find_raised(fit.parameters.structure, r)
+    if isinstance(calibration, str) and calibration == "none":
+        return Calibrated(Calibration(1.0, given=True), [1.0]), Confidence(posterior, changed, np.ones(1))
 
-    @cache  # only where it is needed: the search for the power takes memory itself
-    def left_out() -> Floats:
-        # Matrices that were given have learned from no item.
-        return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if model.max_iter else posterior
+    # Hidden answers come first: the search for them takes memory itself.
+    is_searched = isinstance(calibration, str) and (kept is None or kept.found.given)
+    by_hidden_answers = is_searched and calibration == "hidden answers"
+    hidden = hide_from_fit(source, problem, fit, model.seed) if by_hidden_answers and model.max_iter else None
+    left_out = posterior  # matrices that were given have learned from no item
+    if model.max_iter:
+        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
 
-    if not isinstance(model.calibration, str):
-        power = float(np.clip(float(model.calibration), *POWER_RANGE))
+    if not isinstance(calibration, str):
+        power = float(np.clip(float(calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
         calibrated = kept._replace(predicted=None)
     else:
-        calibrated = find_power(model, source, problem, fit, posterior, left_out, opinion, before)
+        # What hidden answers, the classifier and earlier batches call for.
+        found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
+        caution, limits = 1.0, np.ones(1)
+        if by_hidden_answers:
+            if hidden is not None:
+                found, log_weights = hidden.choose_power()
+            if opinion is not None:
+                found, log_weights = limit_power(source, left_out, opinion, found, log_weights)
+            if before is not None:
+                found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
+            predicted = None if hidden is None else hidden.predict(found.power)
+            by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
+            if found.n_hidden:
+                caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
+                power = min(caution * found.power, float(np.median(limits)))
+                found = found._replace(power=power, lowered=caution < 1)
 
-    r, honest = source.responses, left_out()
-    changed = find_raised(fit.parameters.structure, r)
+        # Items of known label, if these were drawn at random and the power changes their posteriors, are judged as if
+        # the label were not known.
+        scores, blind, n_known, n_right = np.zeros(len(POWERS)), None, 0, 0
+        if gold is not None and (gold.judging & changed).any():
+            judging = np.flatnonzero(gold.judging & changed)
+            unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
+            scores, blind = score_gold(gold.codes[judging], unknown[judging]), unknown[gold.codes >= 0]
+            n_known = len(judging)
+            n_right = int(np.sum(choose_labels(unknown[judging], model.label_by) == gold.codes[judging]))
+        if before is not None:
+            scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
+            n_right += before.found.n_right
+        if n_known:
+            if found.n_hidden or found.n_judged:
+                log_weights = scores + log_density_around(found.power, 1.0)
+                power = mean_power(log_weights)
+            else:
+                log_weights = scores + log_density_around(1.0, 2.0)
+                power = float(POWERS[log_weights.argmax()])
+            found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
+        elif calibration == "gold":
+            lack = "There are no known labels" if gold is None else "No known label was drawn at random"
+            if gold is not None and gold.judging.any():
+                lack = "The known labels that were drawn at random are those of items without answers"
+            warn(
+                DataWarning(
+                    f"{lack}, and probabilities were to be calibrated by known labels alone.",
+                    Sentence("Give some with {gold}."),
+                    Sentence("Or calibrate by hidden answers, with {calibration}.", calibration="hidden answers"),
+                    keyword="calibration",
+                )
+            )
+        powers = draw_powers(log_weights)
+        if not n_known:
+            # The power that is used is cautious, and may lie below all that are likely.
+            powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), found.power)
+        calibrated = Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
-    def raised(power: float, run: slice) -> Floats:
-        return raise_where(changed[run], honest[run], power)
-
+    confidence = Confidence(left_out, changed, np.array(calibrated.powers), calibrated.found.power)
     if calibrated.found.n_gold:
         # The mean probability of the labels that are not known, if known ones have no say.
         sums = np.zeros(2)
         for first in range(0, r.n_items, ITEMS_AT_ONCE):
             run = slice(first, first + ITEMS_AT_ONCE)
-            judged = raised(calibrated.found.power_before, run)
-            judged = judged if source.gold is None else judged[source.gold.codes[run] < 0]
-            sums += take_labels(judged, choose_labels(judged, model.label_by)).sum(), len(judged)
+            judged = confidence.raised(calibrated.found.power_before, run)
+            judged = judged if gold is None else judged[gold.codes[run] < 0]
+            codes = choose_labels(judged, model.label_by)
+            sums += judged[np.arange(len(judged)), codes].sum(), len(judged)
         calibrated = calibrated._replace(blind_accuracy=float(sums[0] / sums[1]) if sums[1] else 1.0)
-    return calibrated, honest, Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
-
-
-def find_power(
-    model: LatentEstimator,
-    source: Source,
-    problem: Problem,
-    fit: Fit,
-    posterior: Floats,
-    left_out: Callable[[], Floats],
-    opinion: Opinion | None,
-    before: Calibrated | None = None,
-) -> Calibrated:
-    """The power that hidden answers and known labels call for.
-
-    Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
-    answers too, and known labels lower the power because of such errors.
-    """
-    found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
-    caution, limits = 1.0, np.ones(1)
-    if model.calibration == "hidden answers":
-        hidden = hide_from_fit(source, problem, fit, model.seed) if model.max_iter else None
-        if hidden is not None:
-            found, log_weights = hidden.choose_power()
-        if opinion is not None:
-            found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
-        if before is not None:
-            found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
-        predicted = None if hidden is None else hidden.predict(found.power)
-        by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
-        if found.n_hidden:
-            caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
-            power = min(caution * found.power, float(np.median(limits)))
-            found = found._replace(power=power, lowered=caution < 1)
-    # Items of known label, if these were drawn at random and the power changes their posteriors, are judged as if the
-    # label were not known.
-    scores, n_known, n_right, blind, gold = np.zeros(len(POWERS)), 0, 0, None, source.gold
-    if gold is not None:
-        known = np.flatnonzero(gold.judging & find_raised(fit.parameters.structure, source.responses))
-        n_known = len(known)
-    if gold is not None and n_known:
-        unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-        codes, judged = gold.codes[known], unknown[known]
-        n_right = int(np.sum(choose_labels(judged, model.label_by) == codes))
-        scores, blind = score_gold(codes, judged), unknown[gold.codes >= 0]
-    if before is not None:
-        scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
-        n_right += before.found.n_right
-    if n_known:
-        if found.n_hidden or found.n_judged:
-            log_weights = scores + log_density_around(found.power, 1.0)
-            power = mean_power(log_weights)
-        else:
-            log_weights = scores + log_density_around(1.0, 2.0)
-            power = float(POWERS[log_weights.argmax()])
-        found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
-    elif model.calibration == "gold":
-        lack = "There are no known labels" if gold is None else "No known label was drawn at random"
-        if gold is not None and gold.judging.any():
-            lack = "The known labels that were drawn at random are those of items without answers"
-        warn(
-            DataWarning(
-                f"{lack}, and probabilities were to be calibrated by known labels alone.",
-                Sentence("Give some with {gold}."),
-                Sentence("Or calibrate by hidden answers, with {calibration}.", calibration="hidden answers"),
-                keyword="calibration",
-            )
-        )
-    powers = draw_powers(log_weights)
-    if not n_known:
-        # The power that is used is cautious, and may lie below all that are likely.
-        powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), found.power)
-    return Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
+    return calibrated, confidence
 
 
 def limit_power(

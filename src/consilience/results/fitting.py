@@ -25,7 +25,7 @@ from ..kinds.base import TABLE, AnyKind
 from ..limits import release_mapped
 from .chance import count_judged, find_chance
 from .intervals import Intervals, are_checked, judge_votes
-from .result import Calibrated, Course, Given, Labels, Result, count_known, find_known
+from .result import Calibrated, Course, Given, Labels, Result
 from .source_kinds import ignores_silence, recognise_kind
 
 if TYPE_CHECKING:
@@ -226,9 +226,10 @@ def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: st
     r, unvoted = source.responses, source.responses.vote_shares()
     shares, mass = collect_votes(engine, source, unvoted)
     codes = label_votes(shares, r.keys, r.classes, ties, label_by, seed)
-    known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
+    checked = are_checked(r, source.gold, False)
+    known = None if source.gold is None else source.gold.find_kept(codes)
     rule = "" if label_by == "mode" else label_by
-    labels = Labels.of(r, codes, shares, known=known, rule=rule, shown=checked)
+    labels = Labels(r.key_columns(), r.classes, r.positions, codes, shares, known=known, rule=rule, shown=checked)
     # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
     structure = Independent(r.n_classes, None, 0.0, "em")
     prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted

@@ -84,7 +84,7 @@ All intervals take the model at its word that workers err independently. They do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -96,6 +96,7 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.em import Parameters, Problem
+from ..inference.hidden_answers import raise_where
 from ..inference.sources import Source
 from ..inference.structures import Statistics, Summary
 from ..kernels import Floats, Truths, freeze, read_only
@@ -119,6 +120,8 @@ LEAST_SHARE = 1e-100
 # With more classes than this, shares are judged one by one: the matrix of scores would be large.
 MOST_CLASSES = 50
 TINY = 1e-300
+# How much answers count, if all count fully: kernels take it as no numbers.
+ALL_FULLY = freeze(np.empty(0))
 
 
 class Intervals(NamedTuple):
@@ -133,11 +136,16 @@ class Intervals(NamedTuple):
 
 
 class Confidence(NamedTuple):
-    """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
+    """Posteriors, and the powers that they may have to be raised to. All are equally likely."""
 
+    posterior: Floats
+    changed: Truths  # the items whose posterior is raised
     powers: Floats
-    raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
+
+    def raised(self, power: float, run: slice) -> Floats:
+        """The posteriors of a run of items at a power."""
+        return raise_where(self.changed[run], self.posterior[run], power)
 
 
 class Estimates(NamedTuple):
@@ -187,13 +195,14 @@ def find_judged(r: Answers, gold: Gold | None, graph: Graph | None) -> Truths:
     return judged if gold is None else judged | (gold.codes >= 0)
 
 
-def are_checked(r: Answers, n_known: int, is_linked: bool) -> bool:
+def are_checked(r: Answers, gold: Gold | None, is_linked: bool) -> bool:
     """Whether anything checks the answers: others about the same item, or sequence; known labels, or silence.
 
     Where items are linked, or more is known of them than their answers, this checks them too. A few items that others
     answered as well, or whose label is known, say nothing about a crowd of single answers.
     """
     n_answered = int(np.count_nonzero(np.diff(r.offsets)))
+    n_known = 0 if gold is None else gold.n_known
     if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
         return True
     return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
@@ -271,14 +280,13 @@ def find_intervals(
         shares = judge_shares(sums, found, shared)
         labels = judge_accuracies(r, posterior, codes, confidence, found, shared, worth, ordered)
     release_mapped()
-
-    def opened(ends: Floats) -> Floats:
-        """Pairs of ends, from 0 to 1 where nothing is known."""
-        return np.where(np.isnan(ends).any(axis=-1, keepdims=True), (0.0, 1.0), ends)
-
-    answered = sums.chances[0] > 0
-    workers[answered] = opened(workers[answered].reshape(-1, 2, 2)).reshape(-1, 4)
-    return Intervals(workers, opened(shares.T).T, opened(labels[0, 1:]), labels[1:] if ordered else None), sums
+    # From 0 to 1 where nothing is known. A worker without answers has no interval.
+    pairs = workers.reshape(-1, 2, 2)
+    pairs[np.isnan(pairs).any(axis=2) & (sums.chances[0] > 0)[:, None]] = 0.0, 1.0
+    shares[:, np.isnan(shares).any(axis=0)] = [[0.0], [1.0]]
+    if np.isnan(labels[0, 1:]).any():
+        labels[0, 1:] = 0.0, 1.0
+    return Intervals(workers, shares, labels[0, 1:], labels[1:] if ordered else None), sums
 
 
 def judge_shares_of(r: Answers, posterior: Floats, found: Estimates) -> Floats:
@@ -298,7 +306,7 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
     named = np.flatnonzero(r.class_of_label >= 0)
     chances = np.zeros((3, r.n_workers))
     known = read_only(r.class_of_label), read_only(posterior)
-    kernels.sum_chances(r.worker, r.label, r.offsets, list_amounts(r), *known, chances)
+    kernels.sum_chances(r.worker, r.label, r.offsets, ALL_FULLY if r.amount is None else r.amount, *known, chances)
     total = chances if earlier is None else chances + earlier.chances
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
@@ -318,11 +326,11 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
         counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
         judged += [sum_by(r.worker[part], each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
         if size:
-            votes = count_surprise(r, right, run)
+            votes, variances = sum_by_item(r, right, expected, run)
             away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
             scores = np.concatenate([q * votes, away], axis=1)[:, :size]
             information += scores.T @ scores
-            lack += np.sum(q**2 * (sum_by_item(r, expected, run, power=2) - votes**2), axis=0)
+            lack += np.sum(q**2 * (variances - votes**2), axis=0)
             if r.sequences is not None:
                 together = sum_sequences(scores, r.sequences.offsets, run)
                 clustered += together.T @ together
@@ -361,34 +369,26 @@ def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice
     return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
 
 
-def count_surprise(r: Answers, right: Floats, run: slice = slice(None)) -> Floats:
-    """For each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
-    from ..kernels.answers import add_votes
+def sum_by_item(r: Answers, right: Floats | None, variance: Floats, run: slice = slice(None)) -> tuple[Floats, Floats]:
+    """For each item of a run two sums over its answers, which have the weights w.
 
-    votes = -sum_by_item(r, right, run)
-    first, last, _ = run.indices(r.n_items)
-    offsets, answers = r.offsets[first : last + 1], slice(r.offsets[first], r.offsets[last])
-    starts = freeze(offsets - offsets[0])
-    add_votes(r.label[answers], starts, list_amounts(r, answers), read_only(r.class_of_label), votes)
-    return votes
-
-
-def sum_by_item(r: Answers, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
-    """For each item of a run the sum over its answers of `values` (M, ...) of their workers, times weight ** power."""
-    from ..kernels.answers import sum_rows
+    The first is that of w ([l = k] - Gamma_kk), (n, K), with `right` (M, K); the second that of w^2 times a variance
+    (M, ...) of their workers, (n, ...). Without `right` the first is not computed.
+    """
+    from ..kernels.answers import add_votes, sum_rows
 
     first, last, _ = run.indices(r.n_items)
-    offsets, answers = r.offsets[first : last + 1], slice(r.offsets[first], r.offsets[last])
-    table = np.ascontiguousarray(values).reshape(len(values), -1)
-    sums = np.zeros((len(offsets) - 1, table.shape[1]))
-    starts = freeze(offsets - offsets[0])
-    sum_rows(r.worker[answers], starts, list_amounts(r, answers), power, read_only(table), sums)
-    return sums.reshape(-1, *values.shape[1:])
-
-
-def list_amounts(r: Answers, answers: slice = slice(None)) -> Floats:
-    """How much some answers count, as kernels take it: empty if all count fully."""
-    return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
+    answers = slice(r.offsets[first], r.offsets[last])
+    starts = freeze(r.offsets[first : last + 1] - r.offsets[first])
+    worker, amount = r.worker[answers], ALL_FULLY if r.amount is None else r.amount[answers]
+    table = np.ascontiguousarray(variance).reshape(len(variance), -1)
+    variances = np.zeros((last - first, table.shape[1]))
+    sum_rows(worker, starts, amount, 2, read_only(table), variances)
+    votes = np.zeros((last - first, 0 if right is None else right.shape[1]))
+    if right is not None:
+        sum_rows(worker, starts, amount, 1, read_only(np.ascontiguousarray(-right)), votes)
+        add_votes(r.label[answers], starts, amount, read_only(r.class_of_label), votes)
+    return votes, variances.reshape(-1, *variance.shape[1:])
 
 
 def sum_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
@@ -458,13 +458,6 @@ def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return total, accuracy, spread, left
 
 
-def find_worth(sums: Sums) -> Floats:
-    """What the answers of each worker are worth, (M,)."""
-    total, _, _, left = measure_answers(sums.chances)
-    by_others, every = sums.judged
-    return np.asarray(total * left * by_others / np.maximum(every, TINY) / design_effect(sums.votes))
-
-
 def design_effect(votes: Floats) -> float:
     """By what factor sums of votes vary more than if a worker's votes in one unit were independent."""
     varied, free, n_units = votes.tolist()
@@ -505,9 +498,11 @@ def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | Non
     """
     right, prior = found.right, found.prior
     total, accuracy, _, left = measure_answers(sums.chances)
+    by_others, every = sums.judged
+    effect = design_effect(sums.votes) if sums.votes.any() else 1.0
+    worth = np.asarray(total * left * by_others / np.maximum(every, TINY) / effect)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, TINY)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
-    worth = find_worth(sums)
     if shared is not None:
         mean = right @ prior
         moves = np.concatenate([prior * right * (1 - right), prior * (right - mean[:, None])], axis=1)
@@ -574,28 +569,26 @@ def judge_accuracies(
     accuracy = found.right @ found.prior
     doubt = 1 / np.maximum((worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
     powers, times = np.unique(confidence.powers, return_counts=True)
-    n_items, n_figures = len(codes), 3 if ordered else 1
+    away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes))
+    figures = [np.asarray(figure, np.float64) for figure in ((away == 0, away <= 1, away) if ordered else (away == 0,))]
+    n_items, n_figures = len(codes), len(figures)
     means, variances = [], []
-
-    def expect(q: Floats, run: slice) -> tuple[list[Floats], list[Floats]]:
-        """The figures of each class, (n, K), and their means by probabilities, (n,)."""
-        away = np.abs(np.arange(q.shape[1]) - codes[run, None])
-        values = [np.asarray(value, np.float64) for value in (away == 0, away <= 1, away)[:n_figures]]
-        return values, [np.einsum("nk,nk->n", q, value) for value in values]
-
     for power in powers.tolist():
         sums, slope = np.zeros((3, n_figures)), np.zeros((n_figures, 2 * r.n_classes))
         for run in cut_runs(r):
-            q, surprise = confidence.raised(power, run), None if shared is None else count_surprise(r, found.right, run)
-            chosen = take_labels(q, codes[run])
-            bend = sum_by_item(r, doubt, run, power=2) * chosen * (1 - chosen) * (2 * chosen - 1)
-            for figure, (value, mean) in enumerate(zip(*expect(q, run), strict=True)):
+            q = confidence.raised(power, run)
+            chosen = q[np.arange(len(q)), codes[run]]
+            surprise, doubts = sum_by_item(r, None if shared is None else found.right, doubt, run)
+            bend = doubts * chosen * (1 - chosen) * (2 * chosen - 1)
+            for number, figure in enumerate(figures):
+                value = figure[codes[run]]
+                mean = np.einsum("nk,nk->n", q, value)
                 # How far the label is from what the other classes would be worth.
-                lead = (take_labels(value, codes[run]) - mean) / np.maximum(1 - chosen, TINY)
+                lead = (np.diagonal(figure)[codes[run]] - mean) / np.maximum(1 - chosen, TINY)
                 variance = np.einsum("nk,nk->n", q, value**2) - mean**2
-                sums[:, figure] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
-                if surprise is not None:
-                    slope[figure] += sum_slopes(q, value, mean, surprise)
+                sums[:, number] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
+                if shared is not None:
+                    slope[number] += sum_slopes(q, value, mean, surprise)
         slope *= power / n_items
         # A probability is not linear in log odds: what is not known of these moves its mean.
         bias = 0.5 * power**2 * sums[2] / n_items
@@ -607,14 +600,15 @@ def judge_accuracies(
     # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
     gap, reported = np.zeros(n_figures), np.zeros(n_figures)
     for run in cut_runs(r):
-        before, after = (expect(q, run)[1] for q in (posterior[run], confidence.raised(1.0, run)))
-        gap += np.sum(before, axis=1) / 2 / n_items - np.sum(after, axis=1) / 2 / n_items
-        if ordered:
-            reported += np.sum(expect(confidence.raised(confidence.reported, run), run)[1], axis=1) / n_items
+        left_out, shown = confidence.raised(1.0, run), confidence.raised(confidence.reported, run)
+        for number, figure in enumerate(figures):
+            value = figure[codes[run]]
+            gap[number] += np.sum(value * (posterior[run] - left_out)) / 2 / n_items
+            reported[number] += np.sum(value * shown) / n_items
     variance = np.average(variances, axis=0, weights=times) + spread + gap**2
     most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[:n_figures]
-    figures = zip(mean / most, variance / most**2, strict=True)
-    ends = np.array([accuracy_ends(float(m), float(v), n_items) for m, v in figures]) * most[:, None]
+    parts = zip(mean / most, variance / most**2, strict=True)
+    ends = np.array([accuracy_ends(float(m), float(v), n_items) for m, v in parts]) * most[:, None]
     if not ordered:
         return np.column_stack([mean, ends])
     return np.column_stack([reported, np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)])
@@ -624,11 +618,6 @@ def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floa
     """The sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
     away = q * (value - mean[:, None])
     return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
-
-
-def take_labels(values: Floats, codes: NDArray[np.int64]) -> Floats:
-    """The entry of each row that belongs to its label."""
-    return np.asarray(values[np.arange(len(values)), codes])
 
 
 def judge_votes(
@@ -659,8 +648,8 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     `centre` (M,) is the accuracy to tilt matrices to, NaN to leave them as they are. `met` (M, K) is how many answers
     with a known truth their answers about each class are worth.
     """
-    reported = informativeness(confusion, prior)
     tilted = tilt(confusion, prior, centre, r)
+    reported = informativeness(confusion, prior)
     middle = informativeness(tilted, prior)
     entropy = float(entr(prior).sum())
     if entropy <= 1e-100:

@@ -40,7 +40,7 @@ from ..kernels import Floats
 from ..limits import keep_to
 from .calibration import find_raised
 from .fitting import align, check_content, find_features
-from .result import Guidance, Labels, Result, find_known, weigh_copies
+from .result import Guidance, Labels, Result, weigh_copies
 
 
 class Applied(NamedTuple):
@@ -140,7 +140,7 @@ class Applied(NamedTuple):
                 codes = decode_labels(engine, placed, factors, learned.structure)
         else:
             codes = choose_labels(probabilities, model.label_by)
-        known, shown = find_known(gold, codes), self.fusion.labels.shown
+        known, shown = None if gold is None else gold.find_kept(codes), self.fusion.labels.shown
         scale = names.classes, names.positions
         return Labels(r.key_columns(), *scale, codes, probabilities, None, known, model._rule, shown)
 

@@ -98,31 +98,20 @@ class Labels:
     known: NDArray[np.bool_] | None = None
     rule: str = ""
     shown: bool = True
+    n_items: int = field(init=False)
+    confidence: Floats = field(init=False)  # the probability of each label
+    shown_confidence: Floats = field(init=False)  # the same as tables show it: NaN, if it cannot be told
 
-    @classmethod
-    def of(cls, r: Answers, *found: Any, **rules: Any) -> Labels:
-        """Return the labels of the items of some answers; what follows the classes is given."""
-        return cls(r.key_columns(), r.classes, r.positions, *found, **rules)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.codes)
+    def __post_init__(self) -> None:
+        n_items = len(self.codes)
+        confidence = self.posterior[np.arange(n_items), self.codes]
+        shown = confidence if self.shown else np.full(n_items, np.nan)
+        vars(self).update(n_items=n_items, confidence=confidence, shown_confidence=shown)
 
     @cached_property
     def values(self) -> Values:
         """The labels themselves."""
         return np.asarray(self.classes[self.codes])
-
-    @property
-    def confidence(self) -> Floats:
-        """The probability of each label."""
-        return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
-
-    @property
-    def shown_confidence(self) -> Floats:
-        """The probability of each label as tables show it: NaN, which is missing there, if it cannot be told."""
-        return self.confidence if self.shown else np.full(self.n_items, np.nan)
 
     @property
     def fitted(self) -> Floats:
@@ -195,19 +184,6 @@ def leave_open(column: Column, is_open: NDArray[np.bool_]) -> Column:
         column[is_open] = None
         return column
     return pc.if_else(pa.array(is_open), pa.scalar(None, column.type), column)
-
-
-def find_known(gold: Gold | None, codes: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-    """Tell which labels are known ones; None if there are no known labels.
-
-    Where forbidden steps of a sequence contradict known labels, some of these are not kept.
-    """
-    return None if gold is None else (gold.codes >= 0) & (gold.codes == codes)
-
-
-def count_known(gold: Gold | None) -> int:
-    """Return how many labels are known."""
-    return 0 if gold is None else int(np.count_nonzero(gold.codes >= 0))
 
 
 class Course(NamedTuple):

@@ -54,10 +54,10 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     A worker whose answers nothing else judges is right by definition: only what can be counted is in the table.
     """
     names, prior, n_answers, given = found.names, found.prior, found.n_answers, found.given.answers
-    counts, n_workers = expect_counts(found), len(n_answers)
-    said = lookup(names.classes, to_column(names.labels))
-    learned = None if found.is_vote else found.learned
-    takes_silence = learned is not None and found.takes_silence
+    n_workers, said = len(n_answers), lookup(names.classes, to_column(names.labels))
+    learned = None if found.model == "MajorityVote" else found.estimates
+    counts = expect_counts(found) if learned is None else learned.counts
+    takes_silence = learned is not None and learned.confusion.shape[2] > len(names.labels)
     vote_is_made = n_workers * len(names.labels) * len(names.classes) <= MOST_MADE
     right, total, top, expected, worst, habits = measure_workers(counts, names.labels, names.classes)
     accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
@@ -72,7 +72,14 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         intervals = found.intervals.workers.copy()
 
     # What the figures call for.
-    unjudged, accused = find_unjudged(found), find_accused(found)
+    accused, unjudged = find_accused(found), n_answers > 0
+    knows_more = found.guidance is not None or found.given.has_priors
+    if not found.checked:
+        unjudged = np.ones(n_workers, bool)
+    elif found.chance is None or knows_more or takes_silence or min(len(names.labels), len(prior)) < 2:
+        unjudged = np.zeros(n_workers, bool)
+    else:  # all of whose answers nothing else judges
+        unjudged &= np.isnan(found.chance)
     error = np.sqrt(np.maximum(expected * (1 - expected), 0.0) / np.maximum(total, 1.0))
     contrary = accuracy + CONTRARY + 2 * error < expected
     # A worker of one label has said two things where silence is the other.
@@ -161,17 +168,6 @@ def find_accused(found: Result) -> Truths:
     return nobody if noise or 2 * accused.sum() > np.count_nonzero(~np.isnan(chance) & many) else accused
 
 
-def find_unjudged(found: Result) -> Truths:
-    """Which workers have answers, none of which is judged by anything else, (M,)."""
-    answered = found.n_answers > 0
-    if not found.checked:
-        return np.ones(len(answered), bool)
-    chance, knows_more = found.chance, found.guidance is not None or found.given.has_priors
-    if chance is None or knows_more or found.takes_silence or min(len(found.names.labels), len(found.prior)) < 2:
-        return np.zeros(len(answered), bool)
-    return np.asarray(answered & np.isnan(chance))
-
-
 def measure_workers(
     counts: Floats | Cells, labels: Values, classes: Values
 ) -> tuple[Floats, Floats, Floats, Floats, list[str], list[str]]:
@@ -208,7 +204,8 @@ def measure_workers(
         for m, cell in zip(worker.tolist(), order[place].tolist(), strict=True):
             truth, answer, share = classes[wrong.klass[cell]], labels[wrong.label[cell]], float(rate[cell])
             worst[first + m] = f"{truth} -> {answer} ({share:.0%})"
-            if is_habit(share, float(met[m, wrong.klass[cell]])):
+            n_met = float(met[m, wrong.klass[cell]])
+            if n_met >= FEW_ANSWERS and share > HABIT + BEYOND_CHANCE * (HABIT * (1 - HABIT) / n_met) ** 0.5:
                 habits[first + m] = f"{MOSTLY_CALLS} {truth} {answer} ({share:.0%})"
     return right, total, top, expected, worst, habits
 
@@ -226,15 +223,6 @@ def inform_by_votes(counts: Floats | Cells, said: NDArray[np.int64], prior: Floa
         matrices[cells.worker, cells.klass, cells.label] += cells.count
         found.append(informativeness(matrices / matrices.sum(axis=2, keepdims=True), prior))
     return np.concatenate(found) if found else np.empty(0)
-
-
-def is_habit(share: float, n_met: float) -> bool:
-    """Whether a mistake is what a worker mostly does, by its share of so many answers about a truth.
-
-    >>> is_habit(0.86, 12.0), is_habit(0.9, 9.0), is_habit(0.6, 10.0)
-    (True, False, False)
-    """
-    return n_met >= FEW_ANSWERS and share > HABIT + BEYOND_CHANCE * (HABIT * (1 - HABIT) / n_met) ** 0.5
 
 
 def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Floats]:
