@@ -164,7 +164,7 @@ def test_fused_spans_go_back_to_their_tool(name):
     assert pq.read_table("spans.parquet").to_pylist() == cs.fuse(path, model="majority").to_spans().to_pylist()
 
 
-@pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:In .* count as:consilience.errors.DataWarning")
 def test_spans_of_a_file_with_both():
     """Spans are fused with a warning, and naming the column of answers gets these."""
     write_json("both.json", label_studio())
@@ -364,7 +364,7 @@ def test_what_is_lost_is_told():
     assert cs.read_spans("again.jsonl").marks.confidence.tolist() == [0.5]
 
 
-@pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:In .* count as:consilience.errors.DataWarning")
 def test_confidence_beside_spans_without_any():
     """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
     said = {"ann": [(0, 3, "PER")], "bob": [], "m1": {(0, 3, "PER"): 0.5}}

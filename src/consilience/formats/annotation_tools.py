@@ -505,8 +505,7 @@ class Tool(ABC):
     def _warn(self, n_found: int) -> None:
         self.report(n_found)
         for (noun, reason), number in (+self.unused).items():
-            verb = "was" if number == 1 else "were"
-            warn_of(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason}).")
+            warn_of(f"Not used of {self.path!r}: {plural(number, noun)} ({reason}).")
 
     def write_spans(self, spans: Spans, path: str) -> None:
         """Write the records that were read, with what they do not have yet of the spans of all workers."""

@@ -81,8 +81,9 @@ def read_brat(path: str) -> Spans:
             n_split += split
             texts.append(MarkedText(name, text, [Reading(worker, spans)], place=Place(file, "line", 1)))
     if n_split:
-        verb = "has several fragments and is" if n_split == 1 else "have several fragments and are"
-        warn_of(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character.")
+        warn_of(
+            f"In {path!r}, {plural(n_split, 'span')} of several fragments count from the first to the last character."
+        )
     return collect_texts(sorted(texts, key=lambda text: str(text.name)), (os.path.abspath(path), "brat"))
 
 

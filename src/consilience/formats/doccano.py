@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
-from ..errors import InputError, plural, shorten, warn_of
+from ..errors import InputError, listing, plural, shorten, warn_of
 from ..kinds.spans import MarkedText, Reading
 from . import Verdict
 from .annotation_tools import Annotation, Entry, Id, Owned, Record, Tool, write_records
@@ -104,12 +104,11 @@ class Doccano(Tool):
                 what = "It is read as that of one worker." if file in used else "It was not used."
                 meaning = _NO_ANNOTATORS[stem(file)]
                 warn_of(f"doccano writes {meaning} to a file called {os.path.basename(file)!r}. {what}")
-        n_fused = sum(_CONFIDENCE in entry.record for entry in self.entries)
-        if n_fused and len(used) > 1:
-            verb = "has" if n_fused == 1 else "have"
+        fused = {os.path.basename(entry.path) for entry in self.entries if _CONFIDENCE in entry.record}
+        if fused and len(used) > 1:
             warn_of(
-                f"{plural(n_fused, 'record')} in {self.path!r} {verb} a confidence, as fused results do. These count "
-                "as one more worker.",
+                f"Labels in {listing(sorted(fused))} have a confidence, as fused results do, and count as those of one "
+                "more worker.",
                 "Fuse the files of the annotators alone.",
             )
 

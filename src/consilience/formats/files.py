@@ -275,10 +275,10 @@ def stem(path: str) -> str:
 
 
 def file_name(worker: object) -> str:
-    """The name of a file or folder for a worker."""
+    """The name of a file or folder for a worker or an image, which stays within its folder."""
     name = str(worker)
     if not name or name.startswith(".") or any(sign in name for sign in '/\\\0:*?"<>|') or len(name.encode()) > 200:
-        raise InputError(f"{worker!r} cannot be the name of a file.", "Rename the worker, or write another format.")
+        raise InputError(f"{worker!r} cannot be the name of a file.", "Give it another id, or write another format.")
     return name
 
 

@@ -5,8 +5,7 @@ data"). A task has ``data`` (the text is one of its values), ``annotations`` by 
 Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` and ``rating`` are
 answers about the whole task.
 
-- A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``, with
-  "model" before it if an annotator is called the same.
+- A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
 - Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
@@ -50,6 +49,7 @@ class LabelStudio(Tool):
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
         self.n_moved = 0
+        self.models: set[str] = set()
         self.other_types: dict[str, Entry] = {}  # of results that are neither spans nor answers
         self.targets: dict[str, str] = {}  # what the answers to each question are about
 
@@ -84,7 +84,8 @@ class LabelStudio(Tool):
             if type(each) is not int:  # exports may have only the ids of predictions
                 prediction = entry.check(each, dict, "an entry of 'predictions'")
                 model = str(entry.check_id(_model_of(prediction), "'model_version'"))
-                yield self._annotation(entry, f"model {model}" if model in self.people else model, prediction)
+                self.models.add(model)
+                yield self._annotation(entry, model, prediction)
 
     def _annotation(self, entry: Entry, worker: str | None, held: Record) -> Annotation:
         marks: list[Record] = []
@@ -104,11 +105,6 @@ class LabelStudio(Tool):
                 self.other_types.setdefault(kind, entry)
         return Annotation(worker, marks, answers)
 
-    @cached_property
-    def people(self) -> set[str | None]:
-        """The names of all annotators, which a model must not share."""
-        return {worker for entry in self.entries for worker, _ in _list_annotations(entry)} - {None}
-
     def report(self, n_found: int) -> None:
         """Say what else there is, which regions were moved, and that models count as workers."""
         if self.other_types and not n_found:
@@ -116,18 +112,14 @@ class LabelStudio(Tool):
         if self.other_types:
             warn_of(f"Results of type {listing(sorted(self.other_types))} in {self.path!r} are not used. {_PLAIN}")
         if self.n_moved:
-            where = "were moved to the texts that they quote, which are"
-            where = "was moved to the text that it quotes, which is" if self.n_moved == 1 else where
-            warn_of(f"{plural(self.n_moved, 'region')} in {self.path!r} {where} not at the offsets given.")
-        workers = {each.worker for _, given in self.annotated for each in given}
-        models = sorted(each for each in workers - self.people - {FUSED} if each)  # others warn of fused results
-        if models and self.people:
-            count = "counts as a worker, who is a model" if len(models) == 1 else "count as workers, who are models"
+            moved = plural(self.n_moved, "region")
+            warn_of(f"In {self.path!r}, the offsets of {moved} do not lead to the text quoted. It was found elsewhere.")
+        models = sorted(self.models - {FUSED})  # others warn of fused results
+        if models and any(each.worker not in self.models for _, given in self.annotated for each in given):
+            without = Python(f"fuse(source, block={models!r})", "FILE")
             warn_of(
-                f"In {self.path!r}, {listing(models)} {count}: there are predictions.",
-                Sentence(
-                    "To fuse without predictions, use {block}.", block=Python(f"fuse(source, block={models!r})", "FILE")
-                ),
+                f"In {self.path!r}, predictions of {listing(models)} count as those of further workers.",
+                Sentence("To fuse without predictions, use {block}.", block=without),
             )
 
     # Spans

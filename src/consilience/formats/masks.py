@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
-from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
 from . import Codec, list_suffixes, readable_formats
 from .arrays import NPY, NPZ, PNG, peek_array, read_arrays, read_picture, write_picture
-from .files import PathLike, make_folder
+from .files import PathLike, file_name, make_folder
 from .writing import replace_file
 
 FOLDERS = ("readers", "images")
@@ -223,7 +223,7 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
     for image, drawn in (masks if isinstance(masks, FusedMasks) else masks.arrays()).items():
         for reader, array in (drawn if isinstance(drawn, dict) else {None: drawn}).items():
             names = (image,) if reader is None else (reader, image)
-            path = os.path.join(target, *map(_file_name, names))
+            path = os.path.join(target, *map(file_name, names))
             if path in files:
                 raise InputError(f"Two masks would be written to {path!r}.", "Give images and readers other ids.")
             files[path] = array
@@ -236,17 +236,6 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
                 write_picture(os.fspath(temporary), array)
             else:
                 np.save(temporary, array, allow_pickle=False)
-
-
-def _file_name(value: object) -> str:
-    """The id of an image or a reader as the name of a file, which stays within its folder."""
-    name = str(value)
-    if not name or name.startswith(".") or any(sign in name for sign in ("/", "\\", "\0", os.sep)):
-        raise InputError(
-            f"The image or reader {shorten(value)} cannot be the name of a file.",
-            "Give it an id without slashes that does not begin with a dot.",
-        )
-    return name
 
 
 MASKS = Codec(read_masks=read_masks, write_masks=write_masks)

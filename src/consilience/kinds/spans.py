@@ -196,22 +196,24 @@ class Spans:
         pairs = np.stack([owner, codes.astype(np.int64)], axis=1)
         if isinstance(readings, str) and readings == "all":
             pairs = np.indices((len(documents), len(workers))).reshape(2, -1).T
-        known, known_documents = None, np.empty(0, np.int64)
+        layers, gold_documents = [marks._replace(worker=codes[: table.n_rows].astype(np.int64))], np.empty(0, np.int64)
         if gold is not None:
             truth = open_frame(gold, "gold").prefer(names)
             owner = _find_documents(truth, documents)
             known, known_types = _read_rows(truth, owner, _find_marked(truth))
             types += known_types
-            known_documents = np.unique(owner)
-        return _assemble(
+            layers.append(known)
+            gold_documents = np.unique(owner)
+        labels, (marks, *known_marks) = _check_layers(documents, contents, layers, types)
+        return cls(
             documents,
             contents,
             workers,
-            marks._replace(worker=codes[: table.n_rows].astype(np.int64)),
-            known,
-            types,
-            readings=np.unique(pairs, axis=0),
-            gold_documents=known_documents,
+            labels,
+            marks,
+            np.unique(pairs, axis=0),
+            gold=known_marks[0] if known_marks else None,
+            gold_documents=gold_documents,
             backend=table.backend,
         )
 
@@ -307,20 +309,9 @@ class Spans:
         if self.gold is not None:
             types += self.labels[self.gold.label].tolist()
             found = Marks(*map(np.append, found[:5], self.gold[:5]))  # type: ignore[arg-type]
-        return _assemble(
-            self.documents,
-            self.texts,
-            self.workers,
-            self.marks,
-            found,
-            list(map(str, types)),
-            readings=self.readings,
-            tokens=self.tokens,
-            gold_documents=np.union1d(self.gold_documents, np.setdiff1d(place[documents], -1)),
-            origin=self.origin,
-            questions=self.questions,
-            backend=self.backend,
-        )
+        labels, layers = _check_layers(self.documents, self.texts, [self.marks, found], types)
+        gold_documents = np.union1d(self.gold_documents, np.setdiff1d(place[documents], -1))
+        return replace(self, labels=labels, marks=layers[0], gold=layers[1], gold_documents=gold_documents)
 
     def without_gold(self) -> Spans:
         """Return the same spans, of which none are known: to see how good fused spans are without them."""
@@ -350,44 +341,34 @@ def cut_texts(texts: list[str], marks: Marks) -> list[str]:
 
 def sort_marks(marks: Marks) -> Marks:
     """The spans in order, each once."""
-    ordered = pick_marks(marks, np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document)))
-    columns = np.stack(ordered[:5])
-    fresh = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))[: columns.shape[1]]
-    return pick_marks(ordered, np.flatnonzero(fresh))
+    rows = np.stack(marks[:5], axis=1)
+    return pick_marks(marks, np.unique(rows, axis=0, return_index=True)[1])
 
 
-def _assemble(
-    documents: Values,
-    texts: list[str],
-    workers: Values,
-    marks: Marks,
-    gold: Marks | None,
-    types: list[str],
-    **others: Any,
-) -> Spans:
-    """Spans that were checked; `types` are those of the spans, then those of the known ones, as text.
+def _check_layers(
+    documents: Values, texts: list[str], layers: list[Marks], types: Sequence[object], some_unknown: bool = False
+) -> tuple[Values, list[Marks]]:
+    """The types of spans, and the spans in order with these; `types` are those of all layers, one after the other.
 
-    `others` are further fields of `Spans`. Where nobody read anything, texts that are empty are not known.
+    `some_unknown` says whether empty texts stand for texts that are not known.
     """
-    codes, labels = encode_sorted(pa.array(types, pa.string()) if not types else to_column(types, "Types of spans"))
-    longest = 0 if len(workers) else _LONGEST
-    lengths = np.array([len(text) or longest for text in texts], np.int64)
-    layers, n_marked = [], len(marks.start)
-    for layer, own in ((marks, codes[:n_marked]), (gold, codes[n_marked:])):
-        if layer is None:
-            continue
+    names = list(map(str, types))
+    codes, labels = encode_sorted(to_column(names, "Types of spans") if names else pa.array([], pa.string()))
+    lengths = np.array([len(text) or (_LONGEST if some_unknown else 0) for text in texts], np.int64)
+    checked, first = [], 0
+    for layer in layers:
         bad = np.flatnonzero((layer.start < 0) | (layer.end <= layer.start) | (layer.end > lengths[layer.document]))
         if len(bad):
-            first, document = bad[0], int(layer.document[bad[0]])
+            start, end, document = (int(column[bad[0]]) for column in (layer.start, layer.end, layer.document))
             raise InputError(
-                f"{plural(len(bad), 'span')} are not within their text, such as {layer.start[first]} to "
-                f"{layer.end[first]} in document {shorten(documents[document])}, which has "
-                f"{plural(int(lengths[document]), 'character')}.",
+                f"{plural(len(bad), 'span')} are not within their text, such as {start} to {end} in document "
+                f"{shorten(documents[document])}, which has {plural(int(lengths[document]), 'character')}.",
                 "Check that the offsets belong to this text.",
             )
-        layers.append(sort_marks(layer._replace(label=own.astype(np.int64))))
-    known = None if gold is None else layers[1]
-    return Spans(documents, texts, workers, labels, layers[0], gold=known, **others)
+        own = codes[first : first + len(layer.start)].astype(np.int64)
+        checked.append(sort_marks(layer._replace(label=own)))
+        first += len(own)
+    return labels, checked
 
 
 # ----------------------------------------------------------------------------------------------------- texts one by one
@@ -479,17 +460,20 @@ def collect_texts(texts: Iterable[MarkedText], origin: tuple[str, str] | None = 
         own = [each.tokens or [] for each in documents.values()]
         offsets = np.cumsum([0, *map(len, own)]).astype(np.int64)
         tokens = Tokens(offsets, *np.array([token for each in own for token in each], np.int64).reshape(-1, 2).T)
-    return _assemble(
-        read_distinct([each.name for each in documents.values()], "Ids of documents"),
-        [each.text for each in documents.values()],
+    names = read_distinct([each.name for each in documents.values()], "Ids of documents")
+    contents = [each.text for each in documents.values()]
+    labels, (marks, gold) = _check_layers(names, contents, layers, types)
+    return Spans(
+        names,
+        contents,
         workers,
-        layers[0],
-        layers[1] if known else None,
-        types,
-        readings=np.unique(readings, axis=0),
-        tokens=tokens,
-        gold_documents=np.array(sorted(known), np.int64),
-        origin=origin,
+        labels,
+        marks,
+        np.unique(readings, axis=0),
+        tokens,
+        gold if known else None,
+        np.array(sorted(known), np.int64),
+        origin,
     )
 
 
@@ -651,9 +635,9 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     marks, types = _read_rows(table, codes.astype(np.int64), rows)
     if "confidence" in table.names:
         marks = marks._replace(confidence=read_figures(table, "confidence")[rows])
-    nothing, nobody = pick_marks(marks, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
-    every = np.arange(len(own))
-    found = _assemble(own, contents, objects([]), nothing, marks, types, readings=nobody, gold_documents=every)
+    labels, (gold,) = _check_layers(own, contents, [marks], types, some_unknown=True)
+    nothing, nobody = pick_marks(gold, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
+    found = Spans(own, contents, objects([]), labels, nothing, nobody, gold=gold, gold_documents=np.arange(len(own)))
     words = table.find_usual("text")
     if words is not None:  # what spans read, or the whole text of the document
         said, there = to_values(table.read(words).take(rows)).tolist(), cut_texts(contents, marks)

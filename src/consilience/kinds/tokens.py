@@ -247,14 +247,14 @@ def make_responses(spans: Spans) -> Answers:
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     item = bounds[np.searchsorted(documents, readings[:, 0])][said.reading] + said.position
     order = np.argsort(item, kind="stable")
-    used, code = np.unique(said.code[order], return_inverse=True)
+    used, tag = np.unique(said.code[order], return_inverse=True)
     labels, rank = np.unique(objects(list_tags(spans))[used], return_inverse=True)
     known = tabulate_known(spans)
     known_tags = [] if known is None else known["label"].unique().to_pylist()
     return Answers(
         offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
         worker=readings[:, 1].astype(np.int32)[said.reading][order],
-        label=rank[code].astype(np.int32),
+        label=rank[tag].astype(np.int32),
         weight=None,
         workers=spans.workers,
         labels=labels,
