@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.answers.blocks import renumber
 from consilience.inference import fit_distributions
 from consilience.kernels import columns, freeze
 from consilience.kernels.answers import (
@@ -325,12 +324,3 @@ def test_stable_order(by_size, keys):
     order, offsets = order_by(keys, 10)
     assert order.tolist() == sorted(range(len(keys)), key=lambda i: keys[i])
     assert offsets.tolist() == [sum(keys < key) for key in range(11)]
-
-
-@examples(50)
-@given(codes=st.lists(st.integers(0, 9), max_size=60))
-def test_renumbering(codes):
-    rows, local = renumber(np.array(codes, np.int64), 10)
-    assert rows.tolist() == sorted(set(codes))
-    assert rows[local].tolist() == codes
-    assert (rows.dtype, local.dtype) == (np.int64, np.int32)

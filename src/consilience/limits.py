@@ -151,12 +151,6 @@ def release_mapped() -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def most(what: str, n: int = 0) -> int:
-    """How many of something there can be, made of n answers."""
-    least, each = LIMITS[what]
-    return max(least, each * n)
-
-
 def require_few(
     what: str, number: int, problem: str, *remedies: str | Sentence, n: int = 0, keyword: str | None = None
 ) -> None:
@@ -164,8 +158,9 @@ def require_few(
 
     The problem continues "..., and at most 500 are taken."
     """
-    if number > most(what, n):
-        raise InputError(f"{problem}, and at most {most(what, n):,} are taken.", *remedies, keyword=keyword)
+    least, each = LIMITS[what]
+    if number > max(least, each * n):
+        raise InputError(f"{problem}, and at most {max(least, each * n):,} are taken.", *remedies, keyword=keyword)
 
 
 def count_threads() -> int:

@@ -21,8 +21,18 @@ from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import NUMBER, require_memory
 from ..options import check, check_effect
 from . import LONG, MATRIX, translate
-from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as, warn_of_slips
+from .classes import (
+    are_ranks,
+    choose_classes,
+    choose_spelling,
+    doubt_silence,
+    list_classes,
+    merge_spellings,
+    spell_as,
+    warn_of_slips,
+)
 from .columns import (
+    SIGN,
     VERY_MANY,
     Codes,
     Column,
@@ -141,6 +151,8 @@ class Answers:
     sequences: Sequences | None = field(init=False)  # those that the items are in
     silence_counts: bool = field(init=False)  # whether a worker's silence about an item is itself an answer
     is_ordered: bool = field(init=False)  # whether the classes are levels from low to high
+    class_of_label: Indices = field(init=False)  # for each label, the class it names, or -1 ("unsure")
+    label_of_class: Indices = field(init=False)  # for each class, the label that names it, or -1 (nobody said it)
     memory: int | None = field(init=False)  # how many bytes a fit may use; None: all there are
 
     @classmethod
@@ -289,8 +301,10 @@ class Answers:
         if len(find_missing(said)):
             table = drop_unlabelled(table, columns["label"], drop_missing)
             said = table.read(columns["label"])
-        has_categories = not isinstance(said, np.ndarray) and pa.types.is_dictionary(said.type)
-        is_scale, votes, spell = has_categories and said.type.ordered, None, None
+        kind = None if isinstance(said, np.ndarray) else said.type
+        has_categories = kind is not None and pa.types.is_dictionary(kind)
+        is_scale = kind is not None and has_categories and kind.ordered
+        votes, spell = None, None
         if table.soft is None:
             codes, labels = encode_sorted(said)
             if table.format in ("wide", MATRIX) and classes is None and ordered is None and not is_scale:
@@ -520,7 +534,7 @@ class Answers:
         for array in (self.offsets, self.worker, self.label, self.weight, self.share, self.order, self.soft):
             if array is not None:
                 array.flags.writeable = False
-        derived = {
+        derived: dict[str, Any] = {
             "n_items": len(self.offsets) - 1,
             "n_workers": len(self.workers),
             "n_labels": len(self.labels),
@@ -531,6 +545,11 @@ class Answers:
             "is_ordered": self.positions is not None,
             "memory": None if self.budget is None else self.budget.memory,
         }
+        if self.classes is self.labels:
+            derived["class_of_label"] = derived["label_of_class"] = np.arange(len(self.labels))
+        else:
+            derived["class_of_label"] = lookup(self.classes, to_column(self.labels))
+            derived["label_of_class"] = lookup(self.labels, to_column(self.classes))
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
@@ -542,15 +561,8 @@ class Answers:
         owners = self.keys.ids[self.keys.of_items()].tolist()
         return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
-    @cached_property
-    def class_of_label(self) -> Indices:
-        """For each label, the class it names, or -1 ("unsure")."""
-        return lookup(self.classes, to_column(self.labels))
-
-    @cached_property
-    def label_of_class(self) -> Indices:
-        """For each class, the label that names it, or -1 (nobody said it)."""
-        return lookup(self.labels, to_column(self.classes))
+    # The warning that silence may well be an answer, and is ignored; else None.
+    silence_doubt = cached_property(doubt_silence)
 
     @cached_property
     def scale(self) -> float:
@@ -662,10 +674,12 @@ class Answers:
 
         Where several columns of a table identify an item together, they are there beside the id.
         """
-        if self.sequences is None:
-            return {"item": to_column(self.items), **split_ids(self.items, self.columns.get("item"))}
-        owner = self.sequences.ids[self.sequences.of_items()]
-        places = {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+        if not isinstance(self.keys, Sequences):
+            name = self.columns.get("item", "")
+            parts = split_ids(self.keys, name) if SIGN in name else {}
+            return {"item": to_column(self.keys), **parts}
+        owner = self.keys.ids[self.keys.of_items()]
+        places = {"sequence": to_column(owner), "position": to_column(self.keys.position)}
         return {**places, **split_ids(owner, self.columns.get("sequence"))}
 
     def find_items(self, keys: Sequence[Column]) -> Indices:

@@ -37,8 +37,8 @@ class Block:
 
     Attributes
     ----------
-    first_item : int
-        Index of the first item among all items.
+    first_item, n_items : int
+        Index of the first item among all items, and number of items.
     codes : int32 or uint16 array
         For each answer, its row among those of the worker model that this block needs.
     offsets : int64 or int32 array
@@ -68,6 +68,7 @@ class Block:
     """
 
     first_item: int
+    n_items: int
     codes: Codes | NDArray[np.uint16]
     offsets: Indices | Codes
     rows: Indices
@@ -79,11 +80,6 @@ class Block:
     total_size: int
     anchor: Floats
     soft: Probabilities
-
-    @property
-    def n_items(self) -> int:
-        """Number of items in the block."""
-        return len(self.offsets) - 1
 
     def width(self, n_classes: int) -> Width:
         """The `width` argument of kernels that work on this block."""
@@ -127,13 +123,17 @@ def cut_blocks(
     blocks = []
     for (first, start), (last, stop) in pairwise(zip(cuts, bounds, strict=True)):
         answers = slice(int(offsets[start]), int(offsets[stop]))
-        rows, local = renumber(codes[answers], n_codes)
+        used = np.zeros(n_codes, bool)
+        used[codes[answers]] = True
+        rows = np.flatnonzero(used)
+        local = (np.cumsum(used, dtype=np.int32) - np.int32(1)).take(codes[answers])
         short = many and len(rows) <= MOST_SHORT
         kept: Any = room[answers].reshape(-1).view(np.uint16 if short else np.int32)[: len(local)]
         kept[:] = local
         blocks.append(
             Block(
                 first_item=start,
+                n_items=stop - start,
                 codes=freeze(kept),
                 offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
                 rows=freeze(rows),
@@ -151,15 +151,3 @@ def cut_blocks(
         )
         release_mapped()
     return blocks
-
-
-def renumber(codes: Integers, n_codes: int) -> tuple[Indices, Codes]:
-    """The distinct codes, sorted, and the index of each code among them.
-
-    >>> renumber(np.array([7, 2, 7]), 9)
-    (array([2, 7]), array([1, 0, 1], dtype=int32))
-    """
-    used = np.zeros(n_codes, bool)
-    used[codes] = True
-    index = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(used), index.take(codes)

@@ -126,7 +126,7 @@ def choose_classes(
     is_scale : bool
         Whether the column of labels says that it is ordered.
     """
-    if not is_among(abstain, ABSTAIN):
+    if not (isinstance(abstain, str) and abstain in ABSTAIN):
         raise parameter_error("abstain", "Answers", "'ignore' or 'answer'", abstain)
     if abstain == "ignore" and background is not None:
         problem = "{background} is for items about which all workers are silent: it needs {abstain}."
@@ -416,20 +416,8 @@ def warn_of_slips(
     silence : bool
         Whether silence may be doubted, too.
     """
-    silent = doubt_silence(r) if silence else None
-    if silent is not None:
-        warn(silent)
-    # What takes measurements for classes says so.
-    problem, remedy = ("", "") if named or are_measured(r) else _doubt_classes(r)
-    if problem:  # where labels are no classes, their spellings do not matter
-        column: str | Sentence = "Check that the entries are labels."
-        if tabular and "label" in r.columns:
-            taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
-            column = Sentence(f"If {taken} is the wrong column, name the right one with {{label}}.")
-        meant = Sentence("If they are classes, list them with {classes} to silence this warning.")
-        warn_of(problem, column, *([remedy] if remedy else []), *([] if remedy == MAP_TEXT else [meant]))
-    else:
-        _warn_of_labels(r, named, tabular, normalises)
+    if silence and r.silence_doubt is not None:
+        warn(r.silence_doubt)
     groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
     if groups:
         warn_of(
@@ -437,10 +425,20 @@ def warn_of_slips(
             "treated as different workers.",
             "If they are the same person, use one spelling in the data.",
         )
+    # Few labels are classes, unless they are ids of as few workers or items. Of measurements others warn.
+    n_ids = min(r.n_workers, r.n_items if r.sequences is None else len(r.sequences))
+    doubtful = not named and r.n_labels >= min(FEWEST_LABELS, max(3, n_ids / 2)) and not are_measured(r)
+    problem, remedy = _doubt_classes(r) if doubtful else ("", "")
+    if problem:  # where labels are no classes, their spellings do not matter
+        column: str | Sentence = "Check that the entries are labels."
+        if tabular and "label" in r.columns:
+            taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
+            column = Sentence(f"If {taken} is the wrong column, name the right one with {{label}}.")
+        listing_them = Sentence("If they are classes, list them with {classes} to silence this warning.")
+        warn_of(problem, column, *([remedy] if remedy else []), *([] if remedy == MAP_TEXT else [listing_them]))
+        return
 
-
-def _warn_of_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> None:
-    """Warn of labels that are spelled in several ways, of words for no value, and of abstentions."""
+    # Labels that are spelled in several ways, words for no value, and abstentions.
     labels, classes = r.labels.tolist(), r.classes.tolist()
     listed = set(classes) if named else set()
     groups = [group for group in group_spellings(labels) if not listed.issuperset(group)]
@@ -469,12 +467,12 @@ def _warn_of_labels(r: Answers, named: bool, tabular: bool, normalises: bool) ->
     spelled = [str(label).strip().lower().removesuffix(".0") for label in labels]
     code = next((code for code, text in enumerate(spelled) if text in ABSTENTIONS), None)
     rest = {text for text in spelled if text != "-1"}
-    values = [to_number(text) for text in rest]
-    counts = all(value is None or (value >= 0 and value.is_integer()) for value in values)
-    if code is None and "-1" in spelled and rest != {"1"} and counts:
-        code = spelled.index("-1")
-        if rest == {"0", "1"} and np.mean(r.label == code) <= MOST_ABSTAIN:
-            code = None
+    if code is None and "-1" in spelled and rest != {"1"}:
+        values = map(to_number, rest)
+        counts = all(value is None or (value >= 0 and value.is_integer()) for value in values)
+        share = np.mean(r.label == spelled.index("-1"))
+        if counts and (rest != {"0", "1"} or share > MOST_ABSTAIN):
+            code = spelled.index("-1")
     if code is not None and not named and labels[code] in classes and len(classes) > 1:
         label, others = labels[code], [each for each in classes if each != labels[code]]
         simple = len(others) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in others)

@@ -65,27 +65,24 @@ def hash_ids(ids: Values) -> Hashes:
         lengths = {len(each) if type(each) is tuple else 0 for each in ids.tolist()}
         if len(lengths) == 1 and 0 not in lengths:
             parts = zip(*ids.tolist(), strict=True)
-            return combine_hashes(*(hash_ids(to_values(to_column(list(part)))) for part in parts))
+            return draw_numbers(None, *(hash_ids(to_values(to_column(list(part)))) for part in parts))
     hashes = np.empty(len(ids), np.uint64)
     for first in range(0, len(ids), AT_ONCE):  # the texts of all ids together would take much memory
         run = slice(first, first + AT_ONCE)
-        texts = _texts_of(ids[run])
+        some, texts = ids[run], None
+        if some.dtype.kind == "f" and bool(np.all((np.abs(some) < 2**53) & (some == np.floor(some)))):
+            some = some.astype(np.int64)
+        if some.dtype.kind in "iu":
+            texts = pc.cast(pa.array(some), pa.large_string())
+        elif some.dtype == object:
+            with suppress(TypeError, ValueError, NotImplementedError):  # some are no text, or hold half of a character
+                texts = pa.array(some, pa.large_string())
+        if texts is None:
+            texts = pa.array([_text_of(entry) for entry in some.tolist()], pa.large_binary())
         offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
         data = texts.buffers()[2]
         hashes[run] = scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
     return hashes
-
-
-def _texts_of(ids: Values) -> pa.Array:
-    """The text of each id, in UTF-8, as an Arrow array with offsets of 64 bits."""
-    if ids.dtype.kind == "f" and bool(np.all((np.abs(ids) < 2**53) & (ids == np.floor(ids)))):
-        ids = ids.astype(np.int64)
-    if ids.dtype.kind in "iu":
-        return pc.cast(pa.array(ids), pa.large_string())
-    if ids.dtype == object:
-        with suppress(TypeError, ValueError, NotImplementedError):  # some are no text, or hold half of a character
-            return pa.array(ids, pa.large_string())
-    return pa.array([_text_of(entry) for entry in ids.tolist()], pa.large_binary())
 
 
 def _text_of(entry: object) -> bytes:
@@ -120,23 +117,13 @@ def hash_items(keys: Values | Sequences, rows: Integers | None = None) -> Hashes
     chosen: Any = slice(None) if rows is None else rows
     if not isinstance(keys, Sequences):
         return hash_ids(keys[chosen])
-    return combine_hashes(hash_ids(keys.ids)[keys.of_items()[chosen]], hash_ids(keys.position[chosen]))
+    return draw_numbers(None, hash_ids(keys.ids)[keys.of_items()[chosen]], hash_ids(keys.position[chosen]))
 
 
-def combine_hashes(*hashes: Hashes) -> Hashes:
-    """One hash for each combination of hashes, which broadcast against each other; their order matters."""
-    from ..kernels.columns import mix_bits
-
-    total = np.zeros(1, np.uint64)
-    for each in hashes:
-        total = total * STEP + each
-        total += STEP
-        mix_bits(total)
-    return total
-
-
-def draw_numbers(seed: int, *hashes: Hashes) -> Hashes:
+def draw_numbers(seed: int | None, *hashes: Hashes) -> Hashes:
     """One random 64-bit number for each combination of ids, whose hashes broadcast against each other.
+
+    Their order matters. Without a seed the number is a hash of the combination.
 
     Examples
     --------
@@ -144,8 +131,18 @@ def draw_numbers(seed: int, *hashes: Hashes) -> Hashes:
     >>> draw_numbers(0, items[:, None], classes).shape
     (2, 3)
     """
-    words = [(int(seed) >> shift) % 2**64 for shift in range(0, max(int(seed).bit_length(), 1), 64)]
-    return combine_hashes(*(np.full(1, word, np.uint64) for word in words), *hashes)
+    from ..kernels.columns import mix_bits
+
+    parts: list[Any] = list(hashes)
+    if seed is not None:
+        words = range(0, max(int(seed).bit_length(), 1), 64)
+        parts = [np.full(1, (int(seed) >> shift) % 2**64, np.uint64) for shift in words] + parts
+    total = np.zeros(1, np.uint64)
+    for each in parts:
+        total = total * STEP + each
+        total += STEP
+        mix_bits(total)
+    return total
 
 
 def draw_units(rows: Indices, unit: Indices, most: int) -> Indices:
@@ -187,14 +184,15 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     n_folds : int
         How many times to hide that many.
     """
-    unit, first = find_units(r)
+    is_plain = r.sequences is None and r.weight is None and r.leader is None
+    unit, first = (None, None) if is_plain else find_units(r)
     n_units = r.n_responses if first is None else len(first)
     if n_units < 2:
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
     n_wanted = n_hidden * n_folds
-    hashes = hash_owners(r)
+    hashes = hash_items(r.keys if r.sequences is None else r.sequences.ids)
     eligible: Any = None
     # Units are drawn from those of a sample of the items, since to draw from all would take longer. It has `SPARE`
     # times as many as are wanted, so that most answers to an item stay.
@@ -211,7 +209,8 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
         eligible = np.arange(n_units)
     answer = eligible if first is None else first[eligible]
     worker = r.worker[answer] if r.leader is None else r.leader[r.worker[answer]]
-    numbers = draw_numbers(seed, hashes[r.owners_of(r.items_of(answer))], hash_ids(r.workers)[worker])
+    about = r.items_of(answer) if r.sequences is None else r.owners_of(r.items_of(answer))
+    numbers = draw_numbers(seed, hashes[about], hash_ids(r.workers)[worker])
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
     in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
@@ -255,10 +254,8 @@ def hide_items(r: Answers, n_parts: int, enough: int, seed: int, known: Truths |
         yield hidden[r.item_of_answer()]
 
 
-def find_units(r: Answers) -> tuple[Indices, Indices] | tuple[None, None]:
-    """The unit (0, 1, ...) of each answer, and the first answer of each unit; None where each answer is a unit."""
-    if r.sequences is None and r.weight is None and r.leader is None:
-        return None, None
+def find_units(r: Answers) -> tuple[Indices, Indices]:
+    """The unit (0, 1, ...) of each answer, and the first answer of each unit."""
     codes = r.owners_of(r.item_of_answer()) * r.n_workers + (r.worker if r.leader is None else r.leader[r.worker])
     _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     return unit, first
@@ -266,10 +263,5 @@ def find_units(r: Answers) -> tuple[Indices, Indices] | tuple[None, None]:
 
 def count_units(r: Answers) -> int:
     """How many units could be hidden."""
-    first = find_units(r)[1]
-    return r.n_responses if first is None else len(first)
-
-
-def hash_owners(r: Answers) -> Hashes:
-    """The hashes of all items, or sequences."""
-    return hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
+    is_plain = r.sequences is None and r.weight is None and r.leader is None
+    return r.n_responses if is_plain else len(find_units(r)[1])

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.classes import doubt_silence, find_set_labels
+from ..answers.classes import find_set_labels
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_answers
 from ..engines import Engine
@@ -152,7 +152,7 @@ def compare_with_vote(
 
 def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     """Why no expected accuracy is given, in words, because a check has failed; nothing if none has."""
-    if doubt_silence(r) is not None:
+    if r.silence_doubt is not None:
         return "workers answer as labelling functions do, and their silence is ignored"
     sets = find_set_labels(r.classes.tolist())
     if sets:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.classes import CHANCE, doubt_silence, find_set_labels, find_sign, to_numbers
+from ..answers.classes import CHANCE, find_set_labels, find_sign, to_numbers
 from ..answers.columns import objects, to_values
 from ..answers.tagging import SCHEMES, split_tag
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
@@ -184,7 +184,7 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
-    warning = doubt_silence(found.answers)
+    warning = found.answers.silence_doubt
     if warning is not None:
         yield Finding.told(warning)
 

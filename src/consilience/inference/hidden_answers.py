@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.gold import Gold
-from ..answers.random_choices import count_units, draw_numbers, hash_owners, hide_answers
+from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..errors import ParameterError, plural
 from ..kernels import Floats, Integers
 from . import ITEMS_AT_ONCE, Cells
@@ -334,7 +334,7 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
 def draw_part(source: Source, seed: int) -> tuple[Source, NDArray[np.int64]]:
     """Return the items, or sequences, with the smallest random numbers, and which answers those about them are."""
     r = source.responses
-    numbers = draw_numbers(seed, hash_owners(r))
+    numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
     n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
     drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
     items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])

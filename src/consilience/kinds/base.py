@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.answers import LAYOUTS, Answers
-from ..answers.classes import are_measured
+from ..answers.classes import FEWEST_LABELS, are_measured
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
@@ -311,7 +311,7 @@ class TableKind(Kind[Answers]):
     @classmethod
     def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """The answers themselves."""
-        if are_measured(brought):
+        if brought.n_labels >= FEWEST_LABELS and are_measured(brought):
             name = shorten(brought.columns.get("label", "label"))
             warn_of(
                 f"The labels in {name} are {brought.n_labels:,} different numbers. Each is treated as a class of its "

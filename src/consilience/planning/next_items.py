@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from ..answers.columns import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
-from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
+from ..answers.random_choices import Hashes, draw_numbers, hash_ids
 from ..kernels import Floats, Integers, Truths
 from ..results.label_files import find_open
 from ..results.result import Labels, Result
@@ -106,7 +106,7 @@ def hash_keys(keys: Mapping[str, Column]) -> Hashes:
     """Return a hash of what identifies each item, the same as `hash_items` gives."""
     columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
     hashes = [hash_ids(to_values(column)) for column in columns]
-    return hashes[0] if len(hashes) == 1 else combine_hashes(*hashes)
+    return hashes[0] if len(hashes) == 1 else draw_numbers(None, *hashes)
 
 
 def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) -> NDArray[np.bool_]:

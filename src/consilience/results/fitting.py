@@ -26,7 +26,7 @@ from ..limits import release_mapped
 from .chance import count_judged, find_chance
 from .intervals import Intervals, are_checked, judge_votes
 from .result import Calibrated, Course, Given, Labels, Result
-from .source_kinds import ignores_silence, recognise_kind
+from .source_kinds import recognise_kind
 
 if TYPE_CHECKING:
     from ..answers.item_tables import Features
@@ -152,7 +152,7 @@ def fit_source(
         task=source.task,
         source_kind=kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
-        chance=None if ignores_silence(r) else found.chance,
+        chance=None if r.sequences is None and r.silence_doubt is not None else found.chance,
         n_changes=n_changes,
     )
 

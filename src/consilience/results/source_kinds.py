@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..answers.answers import Answers
-from ..answers.classes import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error
 from ..kinds.base import AnyKind, TableKind
@@ -24,14 +23,9 @@ def recognise_kind(r: Answers, task: AnyKind) -> str:
     """
     if not isinstance(task, TableKind):
         return "people"
-    if r.silence_counts or ignores_silence(r):
+    if r.silence_counts or (r.sequences is None and r.silence_doubt is not None):
         return "functions"
     return "models" if r.soft is not None else "people"
-
-
-def ignores_silence(r: Answers) -> bool:
-    """Tell whether answers seem to be those of functions with one label each, whose silence is ignored."""
-    return r.sequences is None and doubt_silence(r) is not None
 
 
 def check_kind(kind: str) -> str:

@@ -31,7 +31,7 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
-from ...limits import most
+from ...limits import LIMITS
 from .priors import names_class
 from .types import STRENGTHS, TypedWorkers
 
@@ -79,7 +79,8 @@ class OrdinalWorkers(TypedWorkers):
     def are_too_many(crowd: Answers) -> bool:
         """Tell whether the matrices of all types, for each worker, are too many for so few answers."""
         n_entries = N_TYPES * len(STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
-        return n_entries > most("ordinal entries", crowd.n_responses)
+        least, each = LIMITS["ordinal entries"]
+        return n_entries > max(least, each * crowd.n_responses)
 
     def draw_types(self) -> Floats:
         """Return how each type answers, (T, L', K)."""
