@@ -41,7 +41,7 @@ _BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
 _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
-# More verdicts than this, by their weights, cannot be told from certainty in double precision.
+# The most verdicts that a row can stand for.
 MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
 _WRITE = "Write the candidate that won, or left, right and tie."
@@ -280,16 +280,10 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     if names["weight"] is not None:
         judges["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
         weight = read_amounts(table, name)
-        wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
+        wrong = np.flatnonzero(~((weight > 0) & (weight <= MOST_VERDICTS)))
         if len(wrong):
-            what = f"column {name!r} has a weight that is not finite and above 0"
+            what = f"column {name!r} has a weight that is not above 0, or beyond {MOST_VERDICTS:.0e}"
             raise refuse_rows(table, wrong, what, weight[wrong[0]], "Drop such verdicts.", keyword="weight")
-        if weight.sum() > MOST_VERDICTS:
-            raise InputError(
-                f"The weights in column {name!r} of {table.name} add up to {weight.sum():.3g}, and at most "
-                f"{MOST_VERDICTS:.0e} verdicts can be counted.",
-                keyword="weight",
-            )
     fields = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
     return {**fields, "weight": weight, **judges}
 

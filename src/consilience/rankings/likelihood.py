@@ -28,11 +28,10 @@ two scores, and the discrimination, bias and effect of its judge.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import coo_array, csr_array, diags_array
 
 from ..inference import sum_by
@@ -55,8 +54,6 @@ ADDED = 2.0
 # Spreads are learned in rounds, until none changes by more than this share.
 ROUNDS, SETTLED = 60, 0.003
 LEAST_SPREAD = 0.01
-# With more cells than this, the search begins with a part of them.
-MANY_CELLS = 200_000
 # 95 % intervals: their ends, and half their width in standard deviations.
 INTERVAL, WIDTH = (0.025, 0.975), 1.959963984540054
 
@@ -95,11 +92,6 @@ class VerdictCells:
     kind: Integers
     learned: Truths
     mean: Floats
-
-    def sample(self, step: int) -> VerdictCells:
-        """Every so many-th cell, with the same parameters."""
-        arrays = {name: getattr(self, name)[..., ::step] for name in ("columns", "sign", "n", "lead", "ties", "first")}
-        return replace(self, **arrays)
 
 
 def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_item: bool = False) -> VerdictCells:
@@ -304,7 +296,8 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     explained = csr_array(cross @ diags_array([of_judges, beside, beside], offsets=[0, m, -m]))
     schur = inner - (explained @ cross.T).toarray()
     schur = (schur + schur.T) / 2
-    inverse = invert_bordered(schur, n_inner)
+    inverse = np.linalg.inv(schur)
+    inverse = (inverse + inverse.T) / 2
 
     by_judge = csr_array(explained.T)
     at_once = max(1, MOST_ENTRIES // n_rows)
@@ -314,29 +307,6 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     of_effects = 1 / (gain[size - n_effects :] + spreads[EFFECT] ** -2.0)
     variance = np.concatenate([np.diag(inverse)[:n_inner], of_judges, of_effects])
     return Curvature(schur, inverse, explained, precision, np.maximum(variance, 0.0))  # rounding may leave less than 0
-
-
-def invert_bordered(matrix: Floats, n_inner: int) -> Floats:
-    """The inverse of a symmetric matrix whose first rows are positive definite, with at most one row more.
-
-    >>> matrix = np.array([[2.0, 1.0, 3.0], [1.0, 2.0, 1.0], [3.0, 1.0, 0.0]])
-    >>> bool(np.allclose(invert_bordered(matrix, 2) @ matrix, np.eye(3)))
-    True
-    """
-    factor, failed = dpotrf(matrix[:n_inner, :n_inner], lower=1, clean=1)
-    inverse, failed = (factor, failed) if failed else dpotri(factor, lower=1)
-    if failed:  # rounding has made it indefinite
-        inverse = np.linalg.inv(matrix[:n_inner, :n_inner])
-        inverse = (inverse + inverse.T) / 2
-    else:
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    if len(matrix) == n_inner:
-        return np.asarray(inverse)
-    moved = inverse @ matrix[:n_inner, n_inner]
-    pivot = float(matrix[n_inner, n_inner] - matrix[n_inner, :n_inner] @ moved)
-    corner = np.array([[1 / pivot]])
-    side = -moved[:, None] / pivot
-    return np.block([[inverse + np.outer(moved, moved) / pivot, side], [side.T, corner]])
 
 
 # ----------------------------------------------------------------------------------------------------------------- fit
@@ -359,11 +329,16 @@ def fit(
     With contrary judges, the order and its reverse are both maxima. If some verdicts are known, the search is repeated
     from the reverse, and the better maximum is taken.
     """
-    vector, spreads, n_iter = find_start(cells), USUAL, 0
-    step = len(cells.n) // MANY_CELLS
-    if step > 1:
-        vector, spreads, n_iter, _ = fit(cells.sample(step), max_iter, tol)
-    found = alternate(cells, RankingFit(vector, spreads, n_iter, False), max_iter, tol, callback)
+    # All judges begin alike, with as many ties as there are. Scores begin with the share of verdicts that each
+    # candidate won, which is on the right side for most of them: at 0 everywhere, discriminations have no gradient.
+    c, (left, right) = cells.sizes[SCORE], cells.columns[:2]
+    won = np.bincount(left, cells.lead, c) - np.bincount(right, cells.lead, c)
+    asked = np.bincount(left, cells.n, c) + np.bincount(right, cells.n, c)
+    vector, n_ties = cells.mean.copy(), float(cells.ties.sum())
+    vector[:c] = won / (asked + 2)
+    if n_ties:
+        vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
+    found = alternate(cells, RankingFit(vector, USUAL, 0, False), max_iter, tol, callback)
     is_judge = cells.kind == DISCRIMINATION
     learned = is_judge & cells.learned
     if learned.sum() == is_judge.sum() or not (found.vector[learned] < 0).any():
@@ -372,22 +347,6 @@ def fit(
     other = alternate(cells, found._replace(vector=reverse), max_iter, tol)
     losses = [find_loss(cells, each.vector, found.spreads)[0] for each in (found, other)]
     return other if losses[1] < losses[0] else found
-
-
-def find_start(cells: VerdictCells) -> Floats:
-    """Where the search begins: all judges alike, and as many ties as there are.
-
-    Scores begin with the share of verdicts that each candidate won, which is on the right side for most of them: at 0
-    everywhere, discriminations have no gradient.
-    """
-    c, (left, right) = cells.sizes[SCORE], cells.columns[:2]
-    won = np.bincount(left, cells.lead, c) - np.bincount(right, cells.lead, c)
-    asked = np.bincount(left, cells.n, c) + np.bincount(right, cells.n, c)
-    vector, n_ties = cells.mean.copy(), float(cells.ties.sum())
-    vector[:c] = won / (asked + 2)
-    if n_ties:
-        vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
-    return vector
 
 
 def alternate(
@@ -474,14 +433,9 @@ def find_covariance(
     except np.linalg.LinAlgError:  # rounding may have left eigenvalues just below 0
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-    root = centring(part) @ root
-    return root @ root.T, root
-
-
-def centring(part: Integers) -> Floats:
-    """The matrix that takes the mean of its part from each score."""
     same = part[:, None] == part[None, :]
-    return np.asarray(np.eye(len(part)) - same / same.sum(axis=1, keepdims=True))
+    root = root - (same / same.sum(axis=1, keepdims=True)) @ root
+    return root @ root.T, root
 
 
 def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Curvature, n_items: int) -> Floats:
@@ -536,22 +490,10 @@ def sum_squares(cells: VerdictCells, item: Integers, vector: Floats, found: Curv
 def rank_draws(score: Floats, root: Floats, part: Integers, n_draws: int, seed: int) -> tuple[Integers, ...]:
     """Ranks within each part, 1 for the best, and between which ranks 95 % of the draws of scores are."""
     noise = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1]))
-    drawn = rank_rows(score + noise @ root.T, part)
+    drawn = score + noise @ root.T
+    for each in range(int(part.max()) + 1):
+        drawn[:, part == each] = 1 + np.argsort(np.argsort(-drawn[:, part == each], axis=1), axis=1)
     low, high = (np.quantile(drawn, end, axis=0, method="inverted_cdf") for end in INTERVAL)
     better = (score[None, :] > score[:, None]) & (part[None, :] == part[:, None])
     rank = 1 + better.sum(axis=1)  # equal scores have the same rank
-    return rank, np.minimum(low, rank), np.maximum(high, rank)
-
-
-def rank_rows(scores: Floats, part: Integers) -> Integers:
-    """The rank of each score in its row among those of its part, 1 for the highest.
-
-    >>> rank_rows(np.array([[0.1, 0.5, 0.3]]), np.array([0, 0, 1]))
-    array([[2, 1, 1]])
-    """
-    of_rows = np.broadcast_to(part, scores.shape)
-    order = np.lexsort((-scores, of_rows))
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(1, scores.shape[1] + 1), order.shape), axis=1)
-    before = np.cumsum(np.bincount(part)) - np.bincount(part)
-    return np.asarray(ranks - before[part])
+    return rank, np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)

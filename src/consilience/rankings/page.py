@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -219,6 +220,8 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
     by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
     about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
     verdicts = f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"
+    why = "as weights say" if numbers.has_positions else "the pairs of a list of n candidates count as n - 1"
+    weight = "" if math.isclose(numbers.weight, numbers.comparisons) else f"{numbers.weight:,.0f} verdicts: {why}"
     counted = {name: value for name, value in numbers._asdict().items() if name not in ("comparisons", "ties", "known")}
     facts = [
         Fact("columns", "Columns", found.columns, format_columns(found.columns)),
@@ -226,7 +229,7 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
         Fact("comparisons", "Verdicts", numbers.comparisons, verdicts),
         Fact("candidates", "", len(found.candidates)),
         Fact("judges", "", len(found.workers) if numbers.has_workers else 0),
-        Fact("", "Counted as" if found.counted_as else "", None, found.counted_as),
+        Fact("", "Counted as" if weight else "", None, weight),
         Fact("ties", "Ties", numbers.ties, f"{numbers.ties / numbers.weight:.0%} of the verdicts"),
         Fact("known", "Known" if numbers.known else "", numbers.known, plural(numbers.known, "verdict")),
         *(Fact(name, "", value) for name, value in counted.items()),

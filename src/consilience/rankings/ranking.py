@@ -269,15 +269,6 @@ class Ranking:
         ]
 
     @cached_property
-    def counted_as(self) -> str:
-        """What all verdicts weigh, in words; "" if each counts as one. Those of scores or ranks have no positions."""
-        numbers = self.numbers
-        if math.isclose(numbers.weight, numbers.comparisons, rel_tol=1e-9):
-            return ""
-        why = "as weights say" if numbers.has_positions else "the pairs of a list of n candidates count as n - 1"
-        return f"{numbers.weight:,.0f} verdicts: {why}"
-
-    @cached_property
     def table(self) -> dict[str, Column]:
         """The columns of the ranking, the best candidate first; with the part, if there are several."""
         half, order = WIDTH * self.error, self.order
@@ -397,9 +388,9 @@ def rank_comparisons(
         part=part,
         score=score,
         covariance=covariance,
-        rank=rank.astype(np.int64),
-        rank_low=rank_low.astype(np.int64),
-        rank_high=rank_high.astype(np.int64),
+        rank=rank,
+        rank_low=rank_low,
+        rank_high=rank_high,
         tallies=np.array([seen, wins, ties]),
         judges=judges,
         numbers=numbers,
@@ -415,7 +406,7 @@ def rank_comparisons(
     # The reverse order may be the right one: intervals of ranks hold it too.
     last = size[part] + 1
     low, high = np.minimum(rank_low, last - rank_high), np.maximum(rank_high, last - rank_low)
-    return replace(ranking, rank_low=low.astype(np.int64), rank_high=high.astype(np.int64))
+    return replace(ranking, rank_low=low, rank_high=high)
 
 
 def find_parts(data: Comparisons) -> Integers:
