@@ -458,35 +458,6 @@ def test_levels_are_in_their_order(rated):
     assert confusions["labels"] == [*LEVELS, "can't tell"]
 
 
-def test_ratings_before_and_after_the_bias_is_taken_out(rated):
-    """Of the harshest and the most lenient rater, one answer after the other."""
-    subject = View(rated)
-    table = workers.tabulate(subject)
-    charts = workers.draw_counted(subject, table)
-    assert [chart.title for chart in charts] == [f"Ratings of {name}, before and after" for name in ("r0", "r7")]
-    r = subject.answers
-    for chart, name in zip(charts, ("r0", "r7"), strict=True):
-        worker = rated.workers_.tolist().index(name)
-        given, meant = np.zeros(5), np.zeros(5)
-        for answer in np.flatnonzero(r.worker == worker).tolist():
-            said = r.labels[r.label[answer]]
-            if said == "can't tell":
-                continue
-            given[LEVELS.index(said)] += 1
-            told = rated.prior_ * rated.confusion_[worker, :, r.label[answer]]
-            meant += told / told.sum()
-        given, meant = given / given.sum(), meant / meant.sum()
-        assert list(chart.rows) == [
-            (level, f"{one:.1%}", f"{other:.1%}") for level, one, other in zip(LEVELS, given, meant, strict=True)
-        ]
-        words = (
-            f"{given @ np.arange(5):.1f} on average on a scale from 0 to 4, which counts as {meant @ np.arange(5):.1f}."
-        )
-        assert chart.alt == f"{name} gives {words}"
-    # Only where a bias is beyond doubt.
-    assert workers.draw_counted(subject, [row | {"remarks": ""} for row in table]) == []
-
-
 def test_raters_have_bias_and_spread(rated):
     chart, report = workers.draw_raters(workers.tabulate(View(rated))), rated.worker_report().to_pydict()
     assert chart.columns == ("Rater", "Bias in levels", "95% interval", "Spread in levels")
@@ -496,7 +467,6 @@ def test_raters_have_bias_and_spread(rated):
     assert chart.svg.count(">Bias</text>") == chart.svg.count(">Spread</text>") == 1
     text = page_of(rated).text()
     assert "medians of the probabilities" in text
-    assert "Ratings of r0, before and after" in text
 
 
 def test_matrices_of_votes_are_counted_like_others():
@@ -896,6 +866,7 @@ def test_models_without_answers_and_other_things_are_refused(fused, tmp_path):
 
 @pytest.mark.parametrize("missing", ["jinja2", "vl_convert"])
 def test_what_is_not_installed_is_named(fused, tmp_path, monkeypatch, missing):
+    load_templates.cache_clear()
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'consilience\[report\]'"):
         cs.report(fused, tmp_path / "r.html")

@@ -161,7 +161,7 @@ class Columns:
 class Widget:
     """What only the page shows, such as the review of items: a macro of its templates, with values and data."""
 
-    macro: str  # its name in ``templates/widgets.html.jinja``
+    macro: str  # its name in ``templates/page.html.jinja``
     values: Mapping[str, Any]  # what the macro shows; all text is escaped
     data: Mapping[str, Any] = field(default_factory=dict)  # what the script of the page works on
 

@@ -73,17 +73,13 @@ def to_page(document: Document) -> str:
     return page
 
 
+@cache
 def load_templates() -> Any:
     """The templates of the page, or the error that jinja2 is not installed."""
     try:
         import jinja2
     except ImportError as error:
         raise not_installed("jinja2") from error
-    return _make_environment(jinja2)
-
-
-@cache
-def _make_environment(jinja2: Any) -> Any:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -94,9 +90,8 @@ def _make_environment(jinja2: Any) -> Any:
         finalize=lambda value: CONTROLS.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.filters.update(
-        kind=lambda part: type(part).__name__, spell=spell, sort_key=to_sort_key, notes=spell_notes
-    )
+    kind = {"kind": lambda part: type(part).__name__}
+    environment.filters |= kind | {"spell": spell, "sort_key": to_sort_key, "notes": spell_notes}
     environment.globals["render"] = to_page
     return environment
 

@@ -63,11 +63,12 @@ N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
 def describe_page(view: View, title: str) -> Document:
     """The page on a fitted model."""
     found, r, compared = view.result, view.answers, view.result.comparison
-    headline, lead, badge, level = judge_labels(view)
-    labels = call_labels(view)
+    task = found.task
+    labels = f"{task.judged}s" if task.results == "labels" or task.judged != "label" else f"labels of {task.item}s"
+    headline, lead, badge, level, is_told = judge_labels(view, labels)
 
-    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), found.task.places[0])}"
-    counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, found.task.item)
+    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), task.places[0])}"
+    counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, task.item)
     facts = [
         Fact("items", "Items", r.n_items, f"{counted}{sequences}"),
         Fact("workers", "Workers", r.n_workers, format="count"),
@@ -95,18 +96,18 @@ def describe_page(view: View, title: str) -> Document:
             figures.append(Fact("alpha", "Agreement of workers", compared.alpha, "", "number", meaning))
         value, low, high = (getattr(compared, f"expected_accuracy{end}") for end in ("", "_low", "_high"))
     are_levels = compared is not None and not math.isnan(compared.within_one)
-    if tells_accuracy(view) and not math.isnan(value):
+    if is_told and not math.isnan(value):
         interval, name = f"{low:.1%} to {high:.1%}", "Right, if workers err independently"
         unclear = is_unclear(value, low, high, are_levels)
         ends = "95% interval" if unclear else f"95% interval {interval}"
         figures.append(Fact("expected_accuracy", name, value, interval if unclear else f"{value:.1%}", detail=ends))
-    if tells_accuracy(view) and compared is not None and are_levels:
+    if is_told and compared is not None and are_levels:
         ends = f"95% interval {compared.within_one_low:.1%} to {compared.within_one_high:.1%}"
         off = f"{ends}; {compared.absolute_error:.2f} levels off on average"
         figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
 
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
-    more, results = "" if compared is None else compared.describe_more(), found.task.count(found, tells_accuracy(view))
+    more, results = "" if compared is None else compared.describe_more(), task.count(found, is_told)
     parts += [Text([to_sentence(more)], link="review")] if more else []
     parts += [Text([results])] if results else []
     parts += [Facts(figures, "figures")] if figures else []
@@ -116,67 +117,50 @@ def describe_page(view: View, title: str) -> Document:
     return Document(title, headline, parts, badge, level)
 
 
-def call_labels(view: View) -> str:
-    """What the labels are called, if the results are something else."""
-    task = view.result.task
-    return f"{task.judged}s" if task.results == "labels" or task.judged != "label" else f"labels of {task.item}s"
-
-
-def doubt_labels(view: View) -> tuple[str, list[str]] | None:
-    """Why nothing can be said of the labels: a headline, and what it rests on; None if something can."""
-    found, r, compared = view.result, view.answers, view.result.comparison
-    if len(view.classes) == 1:
-        return "There is only one class, so every label is the same.", []
-    if view.is_known.all():
-        return "The label of every item is known, so nothing was fused.", []
-    if found.model == "MajorityVote":
-        headline = "These labels come from a majority vote, which trusts every worker equally."
-        return headline, [UNCALIBRATED, "So it is not known how many are right."]
-    if any(finding.kind == "unchecked" for finding in view.findings):
-        headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
-        return headline, ["Hardly any item has answers from two workers."]
-    if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
-        return "There are too few answers to tell how far these labels can be trusted.", []
-    if compared is not None and compared.by_chance:
-        signal = [to_sentence(compared.describe_test(figures=False)), to_sentence(compared.describe_agreement())]
-        return "Do not rely on these labels: the answers show no signal.", signal
-    if compared is not None and compared.collapsed:
-        headline = "Check these labels before you use them: one class takes the items of others."
-        return headline, [to_sentence(compared.describe_test(figures=False))]
-    return None
-
-
-def tells_accuracy(view: View) -> bool:
-    """Whether probabilities can be relied on as far as the headline says."""
-    compared = view.result.comparison
-    if doubt_labels(view) is not None or view.result.calibrated is None:
-        return False
-    return compared is None or (compared.verdict != "worse" and not compared.withheld)
-
-
-def judge_labels(view: View) -> tuple[str, list[str], str, Any]:
+def judge_labels(view: View, called: str = "labels") -> tuple[str, list[str], str, Any, bool]:
     """Whether to trust the labels, as the comparison with majority vote tells.
 
-    It is a headline, what this rests on, and how labels compare with the vote and how that is shown.
+    It is a headline, what this rests on, how labels compare with the vote and how that is shown, and whether
+    probabilities can be relied on as far as the headline says.
     """
-    compared, labels = view.result.comparison, f"{view.result.labels.n_items:,} {call_labels(view)}"
-    doubt = doubt_labels(view)
-    if doubt is not None:
-        return *doubt, "", "care"
-    lead = [] if view.result.calibrated is not None else [UNCALIBRATED]
+    found, r, compared = view.result, view.answers, view.result.comparison
+    labels = f"{found.labels.n_items:,} {called}"
+    is_told = found.calibrated is not None
+    lead = [] if is_told else [UNCALIBRATED]
+    test = [] if compared is None else [to_sentence(compared.describe_test(figures=False))]
+    # Where nothing can be said of the labels.
+    if len(view.classes) == 1:
+        return "There is only one class, so every label is the same.", [], "", "care", False
+    if view.is_known.all():
+        return "The label of every item is known, so nothing was fused.", [], "", "care", False
+    if found.model == "MajorityVote":
+        headline = "These labels come from a majority vote, which trusts every worker equally."
+        return headline, [UNCALIBRATED, "So it is not known how many are right."], "", "care", False
+    if any(finding.kind == "unchecked" for finding in view.findings):
+        headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
+        return headline, ["Hardly any item has answers from two workers."], "", "care", False
+    if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
+        return "There are too few answers to tell how far these labels can be trusted.", [], "", "care", False
     if compared is None:
         headline = f"It is not known how many of these {labels} are right."
-        return headline, [*lead, "They were not compared with majority vote; fuse does that."], "", "care"
+        return headline, [*lead, "They were not compared with majority vote; fuse does that."], "", "care", is_told
+    if compared.by_chance:
+        headline = "Do not rely on these labels: the answers show no signal."
+        return headline, [*test, to_sentence(compared.describe_agreement())], "", "care", False
+    if compared.collapsed:
+        return "Check these labels before you use them: one class takes the items of others.", test, "", "care", False
+
+    rival, is_told = compared.rival, is_told and not compared.withheld
     if compared.verdict == "worse":
-        headline = f"{to_sentence(compared.rival)[:-1]} may be better than these labels."
-        return headline, lead, f"Worse than {compared.rival}", "bad"
+        headline = f"{to_sentence(rival)[:-1]} may be better than these labels."
+        return headline, lead, f"Worse than {rival}", "bad", False
     headline = to_sentence(compared.describe_headline(labels))
     # Of soft votes, hidden answers can be predicted better although labels are not: one word would not be true of both.
     if not compared.tested or compared.n_differ == 0 or (compared.predicts and not compared.better):
-        return headline, [*lead, to_sentence(compared.describe_test(figures=False))], "", "care"
+        return headline, [*lead, *test], "", "care", is_told
     if compared.better:
-        return headline, lead, f"Better than {compared.rival}", "good"
-    return headline, lead, f"No clear difference from {compared.rival}", "care"
+        return headline, lead, f"Better than {rival}", "good", is_told
+    return headline, lead, f"No clear difference from {rival}", "care", is_told
 
 
 # -------------------------------------------------------------------------------------------- confidence and answers
@@ -191,7 +175,7 @@ def describe_confidence(view: View) -> list[Part]:
     if chart is None:
         return []
     kept: Table | None = None
-    if tells_accuracy(view):  # how many labels have at least some confidence, and how many of these may be right
+    if judge_labels(view)[-1]:  # how many labels have at least some confidence, and how many of these may be right
         columns = [Column("confidence", "Confidence at least"), Column("kept", "Labels kept", "percent")]
         columns.append(Column("right", "Expected to be right", "percent"))
         rows, confidence = [], found.labels.confidence

@@ -14,14 +14,12 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.classes import to_numbers
 from ..answers.columns import to_values
 from ..errors import plural
-from ..inference import Cells, sum_by
-from ..inference.levels import place_levels
+from ..inference import Cells
 from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
-from .charts import Chart, draw_biases, draw_heat, draw_intervals, draw_shares
+from .charts import Chart, draw_biases, draw_heat, draw_intervals
 from .document import Column, Columns, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
 from .view import View, repeat_command
 
@@ -93,8 +91,6 @@ def list_workers(view: View) -> list[Part]:
             command = repeat_command(view.command, "--block", BLOCKED) if can_repeat else ""
             beside.append(Widget("blocking", {"address": address, "command": command, "file": BLOCKED}))
         parts.append(Columns([[drawn], beside]))
-    counted = draw_counted(view, rows)
-    parts += [Columns([[chart] for chart in counted])] if counted else []
 
     words = [
         "Accuracy is the share of a worker's answers that agree with the truth, as the fit estimates it.",
@@ -237,34 +233,6 @@ def draw_raters(rows: Sequence[Row]) -> Chart | None:
 def spread_out(rows: Sequence[Row], most: int) -> list[Row]:
     """At most so many of some rows, evenly spaced, the first and the last among them."""
     return [rows[k] for k in np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)]
-
-
-def draw_counted(view: View, rows: Sequence[Row]) -> list[Chart]:
-    r"""How often the harshest and the most lenient rater gave each level, and what these answers count for.
-
-    An answer l of rater m counts as level k by what it tells alone, :math:`\propto \pi_k \Gamma_m[k, l]`. Only raters
-    whose bias is beyond doubt are drawn.
-    """
-    found, klass = view.result, view.answers.class_of_label
-    judged = [row for row in rows if row["spread"] is not None and row["answers"] >= FEW_ANSWERS]
-    harsh = sorted((row for row in judged if "harsh by" in row["remarks"]), key=lambda row: row["bias"])
-    lenient = sorted((row for row in judged if "lenient by" in row["remarks"]), key=lambda row: -row["bias"])
-    charts = []
-    for row in [*harsh[:1], *lenient[:1]]:
-        said = view.said[row["number"]]
-        named = np.flatnonzero((klass >= 0) & (said > 0))
-        if not len(named) or found.names.positions is None:
-            continue
-        meaning = found.prior[:, None] * found.learned.confusion[row["number"]][:, named]
-        shares = said[named] / said[named].sum()
-        given, meant = sum_by(klass[named], shares, len(view.classes)), (meaning / meaning.sum(axis=0)) @ shares
-        worth, name = place_levels(found.names.classes, found.names.positions), to_name(row["name"], 24)
-        is_named = to_numbers(found.names.classes) is None
-        scale = f" on a scale from {worth.min():g} to {worth.max():g}" if is_named else ""
-        alt = f"{name} gives {given @ worth:.1f} on average{scale}, which counts as {meant @ worth:.1f}."
-        bars = {"As given": given, "Without the bias": meant}
-        charts.append(draw_shares(f"Ratings of {name}, before and after", alt, view.classes, bars, "Level"))
-    return charts
 
 
 # -------------------------------------------------------------------------------------------------------- confusions
