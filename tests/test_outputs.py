@@ -106,7 +106,6 @@ def test_an_output_that_a_pattern_would_read_is_refused(answers, pattern, output
         ("o/*.csv", "-o", "new.csv"),
         ("o/*.csv", "-o", "o/new.parquet"),
         ("o/*.csv", "-o", "o/deep/new.csv"),
-        ("o/*.csv", "-o", "o/.hidden.csv"),
         ("o/*", "--save", "o/fit.model"),
         ("o/a.csv", "-o", "o/new.csv"),
     ],

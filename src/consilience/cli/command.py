@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
@@ -64,21 +64,6 @@ ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminate
 ALONE = "alone"
 # The widest that names of options are beside their help, and with how many options only the main ones are shown.
 WIDEST, MANY = 25, 24
-
-
-def heed_signals() -> None:
-    """Let signals that would end this process at once interrupt it instead, so that what is begun is undone.
-
-    Signals that are ignored stay so.
-    """
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number))
-
-    for name in ENDINGS:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, stop)
 
 
 # ------------------------------------------------------------------------------------------------------------ options
@@ -146,18 +131,6 @@ class Parameter(click.Option):
             more["default"] = found.default
         super().__init__([*flags, name], multiple=found.many, required=found.required, help=says, **more)
 
-    def check(self, ctx: click.Context) -> None:
-        """Raise an error if this option is given, and has no effect beside the others."""
-        if not is_given(ctx, self.name or ""):
-            return
-        for need in self.option.needs:
-            if not any(is_given(ctx, other) for other in need.split("|")):
-                others = " or ".join(spell_flag(ctx, other) for other in need.split("|"))
-                raise click.UsageError(f"{self.opts[-1]} needs {others}.", ctx)
-        clashing = " and ".join(spell_flag(ctx, other) for other in self.option.clashes if is_given(ctx, other))
-        if clashing:
-            raise click.UsageError(f"{self.opts[-1]} does not go with {clashing}. Leave out one of them.", ctx)
-
 
 def is_given(ctx: click.Context, text: str) -> bool:
     """Whether a parameter was given: by its name, or with a value ("engine=dask")."""
@@ -186,12 +159,6 @@ def refuse(what: str, *names: str) -> None:
     flags = ", ".join(spell_flag(ctx, name) for name in names if is_given(ctx, name))
     if flags:
         raise click.UsageError(f"{flags} does not go with {what}. Leave out {flags}.", ctx)
-
-
-def typed_command() -> list[str]:
-    """The command as it was typed."""
-    ctx = click.get_current_context()
-    return ["consilience", ctx.info_name or "", *ctx.meta[TYPED]]
 
 
 def show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -244,21 +211,29 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments as they were typed, parse them, and refuse those without an effect."""
-        typed = ctx.meta[TYPED] = tuple(args)
+        ctx.meta[TYPED] = ["consilience", ctx.info_name or "", *args]
+        typed = list(args)
         rest = super().parse_args(ctx, args)
-        _, _, order = self.make_parser(ctx).parse_args(list(typed))
+        _, _, order = self.make_parser(ctx).parse_args(typed)
         for option, count in Counter(order).items():
             if count > 1 and isinstance(option, click.Option) and not (option.multiple or option.is_flag):
                 problem = f"{option.opts[-1]} takes one value, and was given {count} times. Give it once."
                 raise click.UsageError(problem, ctx)
-        for option in self.params:
-            if isinstance(option, Parameter):
-                option.check(ctx)
+        for flag in self.params:
+            if not isinstance(flag, Parameter) or not is_given(ctx, flag.name or ""):
+                continue
+            for need in flag.option.needs:
+                if not any(is_given(ctx, other) for other in need.split("|")):
+                    others = " or ".join(spell_flag(ctx, other) for other in need.split("|"))
+                    raise click.UsageError(f"{flag.opts[-1]} needs {others}.", ctx)
+            clashing = " and ".join(spell_flag(ctx, other) for other in flag.option.clashes if is_given(ctx, other))
+            if clashing:
+                raise click.UsageError(f"{flag.opts[-1]} does not go with {clashing}. Leave out one of them.", ctx)
         return rest
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
-        debug, quiet = is_asked("debug"), is_asked("quiet")
+        debug, quiet = bool(ctx.meta.get("debug")), bool(ctx.meta.get("quiet"))
         spell = spell_options(self)
         try:
             if ctx.obj == ALONE:
@@ -387,11 +362,6 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[list[st
 # ------------------------------------------------------------------------------------------------------------- output
 
 
-def is_asked(name: str) -> bool:
-    """Whether a flag about printing was given to the command that runs."""
-    return bool(click.get_current_context().meta.get(name))
-
-
 def list_values(values: Mapping[str, Any]) -> list[Fact]:
     """Values that only JSON shows."""
     from ..documents.document import Fact
@@ -412,12 +382,13 @@ def publish(document: Document) -> None:
 
     JSON is in ASCII, so that text from the data cannot act on a terminal.
     """
-    if is_asked("as_json"):
+    asked = click.get_current_context().meta
+    if asked.get("as_json"):
         from ..documents.terminal import to_record
 
-        warned = {"warnings": click.get_current_context().meta[WARNINGS]}
+        warned = {"warnings": asked[WARNINGS]}
         click.echo(json.dumps(to_json(to_record(document.parts, describe_finding) | warned), indent=2))
-    elif not is_asked("quiet"):
+    elif not asked.get("quiet"):
         from ..documents.terminal import to_lines
 
         text = to_lines(document, get_terminal_size().columns, describe_finding)

@@ -16,6 +16,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 from zipfile import ZipFile, is_zipfile
 
+import click
+
 from .. import formats as register
 from ..answers import DIALECTS, LONG
 from ..answers.answers import LAYOUTS
@@ -33,7 +35,7 @@ from ..formats.writing import cannot_be_replaced, check_table_path, check_writab
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import HEADER as QUESTIONS
 from ..results.saving import HEADER
-from .command import Record, is_asked, list_values, publish
+from .command import Record, list_values, publish
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -185,6 +187,7 @@ def check_outputs(tables: Iterable[str | None], others: Iterable[str | None], in
         What is read: files, globs and folders.
     """
     taken, sources = set[str](), [source for source in inputs if source is not None]
+    suffixes = tuple(list_suffixes(readable_formats()))
     checks = [(path, check_table_path) for path in tables] + [(path, check_writable) for path in others]
     for path, check in checks:
         if path is None:
@@ -196,28 +199,14 @@ def check_outputs(tables: Iterable[str | None], others: Iterable[str | None], in
         if real in taken:
             raise InputError(f"{path!r} is named for two outputs.", "Give each its own file.")
         taken.add(real)
+        is_table = real.lower().endswith(suffixes)
         for source in sources:
-            if is_read_from(real, source):
+            # A table may also be among what a folder or pattern will stand for once it is written.
+            pattern = os.path.realpath(os.path.join(source, "*") if os.path.isdir(source) else source)
+            as_deep = "**" in pattern or pattern.count(os.sep) == real.count(os.sep)
+            may_match = is_table and as_deep and fnmatchcase(real, pattern.replace(f"**{os.sep}", "*"))
+            if may_match or real in map(os.path.realpath, [source, *glob.glob(source, recursive=True)]):
                 raise InputError(f"Writing {path!r} would change the input {source!r}.", "Write to another place.")
-
-
-def is_read_from(real: str, source: str) -> bool:
-    """Whether a file is, or would be if it were there, among those that a file, folder or pattern stands for."""
-    if "\0" in source:  # no file can have such a name
-        return False
-    if real in map(os.path.realpath, [source, *glob.glob(source, recursive=True)]):
-        return True
-    if not real.lower().endswith(tuple(list_suffixes(readable_formats()))):
-        return False
-    if os.path.isdir(source):
-        return os.path.dirname(real) == os.path.realpath(source)
-    parts = os.path.abspath(source).split(os.sep)
-    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    pattern = os.path.join(glob.escape(os.path.realpath(os.sep.join(parts[:n_fixed]) or os.sep)), *parts[n_fixed:])
-    as_deep = "**" in parts or pattern.count(os.sep) == real.count(os.sep)
-    is_hidden = os.path.basename(real).startswith(".") and not parts[-1].startswith(".")
-    may_match = n_fixed < len(parts) and as_deep and not is_hidden
-    return may_match and fnmatchcase(real, pattern.replace(f"**{os.sep}", "*"))
 
 
 # The path of an output, None if it is not wanted, and what writes it there.
@@ -265,7 +254,9 @@ class Display:
     def __init__(self) -> None:
         self._live: Progress | None = None
         self._ending = ExitStack()
-        if not is_asked("quiet") and sys.stderr.isatty():
+
+    def __enter__(self) -> Self:
+        if not click.get_current_context().meta.get("quiet") and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress, SpinnerColumn, TextColumn
 
@@ -274,9 +265,6 @@ class Display:
             elapsed = TextColumn("{task.elapsed:.0f} s", style="dim")
             self._live = Progress(spinner, text, elapsed, console=console, transient=True)
             self._task = self._live.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
             log, handler = logging.getLogger("consilience"), logging.Handler(logging.INFO)
             handler.emit = lambda record: self.say(record.getMessage())  # type: ignore[method-assign]
             self._ending.callback(log.setLevel, log.level)

@@ -40,7 +40,7 @@ from ..models.standalone import Standalone
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_label_folder, is_one_file
-from .command import publish, refuse, typed_command
+from .command import TYPED, publish, refuse
 from .files import Display, check_folder, check_outputs, check_page, list_files, write_together
 
 # Seconds that are worth telling.
@@ -124,7 +124,11 @@ def run_fuse(**typed: Any) -> None:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
         content = None if options.content is None else read_item_content(options, found)
-        title, folder, command = name_source_file(source), os.path.dirname(source), typed_command()
+        title, folder, command = (
+            name_source_file(source),
+            os.path.dirname(source),
+            click.get_current_context().meta[TYPED],
+        )
         files = write_together(
             {
                 "labels" if task is None else task.results: (output, write_labels),
@@ -145,7 +149,16 @@ def run_fuse(**typed: Any) -> None:
         document = describe_questions(found, about)
     else:
         document = describe_fit(found, about, options.undecided, options.all_workers)
-        advice = [advise(found.result_, files)]
+        # Which command lists the labels that are done, and which the questions that are worth asking.
+        result = found.result_
+        n_known = 0 if result.given.gold is None else result.given.gold.n_known
+        is_sure = result.told_confidence is not None and len(result.names.classes) > 1
+        if is_sure and task.results != "spans" and n_known < result.labels.n_items:
+            asked_next = "" if result.source_kind == "functions" else ", --questions (open)"
+            saved = (
+                f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
+            )
+            advice = [Fact("", "Next", None, f"{saved} --stop .95 (done){asked_next}")]
     ending = [
         Fact("source", "", source),
         *([Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []),
@@ -154,17 +167,6 @@ def run_fuse(**typed: Any) -> None:
         Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),
     ]
     publish(replace(document, parts=[*document.parts, Facts(ending)]))
-
-
-def advise(found: Any, files: Mapping[str, str]) -> Fact:
-    """Which command lists the labels that are done, and which the questions that are worth asking."""
-    gold, n_classes = found.given.gold, len(found.names.classes)
-    n_known = 0 if gold is None else gold.n_known
-    can_go_on = found.task.results != "spans" and found.told_confidence is not None and n_classes > 1
-    asked = "" if found.source_kind == "functions" else ", --questions (open)"
-    saved = f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
-    name = "Next" if can_go_on and n_known < found.labels.n_items else ""
-    return Fact("", name, None, f"{saved} --stop .95 (done){asked}")
 
 
 def name_source_file(source: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ from ..answers import list_names
 from ..engines import ENGINES
 from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
-from .command import ALONE, FAILURE, Command, Parameter, describe_signal, heed_signals, show_usage_error
+from .command import ALONE, ENDINGS, FAILURE, Command, Parameter, describe_signal, show_usage_error
 
 TABLES = usual_suffixes(writable_formats())
 READ_TABLES = usual_suffixes(each for each in readable_formats() if each.kind == "table")
@@ -78,7 +79,14 @@ def main() -> None:
         # Text that a terminal's encoding does not know is shown by its code, and stops nothing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    heed_signals()
+
+    def stop(number: int, _: object) -> None:
+        raise KeyboardInterrupt(signal.Signals(number))
+
+    for name in ENDINGS:  # signals interrupt what is done, so that it is undone; those that are ignored stay so
+        known = getattr(signal, name, None)
+        if known is not None and signal.getsignal(known) is signal.SIG_DFL:
+            signal.signal(known, stop)
     program(prog_name="consilience", obj=ALONE)
 
 

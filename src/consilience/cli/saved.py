@@ -33,7 +33,7 @@ from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
-from .command import list_values, publish, refuse, typed_command
+from .command import TYPED, list_values, publish, refuse
 from .files import Display, check_content, check_outputs, check_page, list_files, write_together
 
 SEVERAL, ALONE = "several questions", "results without labels"
@@ -117,7 +117,10 @@ def run_update(
                 "workers": (workers_report, partial(write_table, workers)),
                 "model": (save or model, found.save),
             },
-            (report, lambda path: write_report(shown, path, content, title, folder, typed_command())),
+            (
+                report,
+                lambda path: write_report(shown, path, content, title, folder, click.get_current_context().meta[TYPED]),
+            ),
         )
     seconds = round(time.perf_counter() - started, 3)
     title = f"Update of {fit_text(model, 60)}"
