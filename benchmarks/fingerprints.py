@@ -49,10 +49,10 @@ RUNS: dict[str, Callable[[], Results]] = {}
 
 # What a fitted model may have. Models that have no such attribute, or not after such a fit, are recorded without it.
 ATTRIBUTES = (
-    *("labels_", "posterior_", "uncalibrated_posterior_", "classes_", "workers_"),
+    *("labels_", "posterior_", "uncalibrated_posterior_", "classes_"),
     *("prior_", "confusion_", "sequential_confusion_", "transition_", "initial_"),
     *("coupling_", "coupling_scores_", "smoothing_", "power_", "trace_", "n_iter_"),
-    *("converged_", "expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_", "copies_"),
+    *("converged_", "expected_accuracy_", "copies_"),
     *("comparison_", "graph_check_", "feature_findings_"),
 )
 EXPLANATIONS = ("explain_calibration", "explain_coupling", "explain_features")
@@ -109,7 +109,7 @@ def hash_model(what: str, model: Any) -> Iterator[tuple[str, str]]:
             found[name] = getattr(model, name)
     for name in (*EXPLANATIONS, "to_frame", "worker_report"):
         with contextlib.suppress(Exception):
-            found[name] = getattr(model, name)()
+            found[name] = getattr(model if hasattr(model, name) else model.result_, name)()
     yield from hash_parts(what, found)
 
 
@@ -750,15 +750,15 @@ def check_graph() -> Results:
 def plan(model: Any) -> Results:
     """Return all that a fitted model says about what to do next."""
     asked = model.next_questions(12)
-    workers = model.workers_.tolist()[:5]
+    workers = model.result_.names.workers.tolist()[:5]
     priced = {"cost": {worker: 1.0 + n % 2 for n, worker in enumerate(workers)}, "budget": 15, "per_worker": 4}
     return {
         "items": model.next_items(25),
         "questions": asked,
         "more questions": model.next_questions(workers=workers, asked=asked, **priced),
         "stop": model.stop_items(0.9),
-        "undecided": model.undecided(0.8),
-        "describe": model.undecided(0.8).describe(),
+        "undecided": model.result_.undecided(0.8),
+        "describe": model.result_.undecided(0.8).describe(),
         "open": model.to_frame(undecided=0.8),
     }
 

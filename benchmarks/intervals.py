@@ -192,7 +192,7 @@ def measure_once(situation: Situation, seed: int) -> list[float]:
     pairs = [
         *((report[f"{name}_low"], report[f"{name}_high"]) for name in ("accuracy", "informativeness")),
         (model.result_.intervals.prior[0], model.result_.intervals.prior[1]),
-        (model.expected_accuracy_low_, model.expected_accuracy_high_),
+        (model.result_.expected_accuracy[1], model.result_.expected_accuracy[2]),
         (alpha.low, alpha.high),
     ]
     return [covered(np.asarray(low), np.asarray(high), true) for (low, high), true in zip(pairs, truth, strict=True)]

@@ -80,7 +80,7 @@ def fit_ours(answers: Answers) -> Found:
     seconds, peak, model = time_best(lambda: cs.DawidSkene().fit(cs.Answers.from_frame(frame)))
     labels = np.full(answers.n_items, -1)
     probability = np.full((answers.n_items, answers.n_classes), 1 / answers.n_classes)
-    order = np.asarray(model.responses_.items)
+    order = np.asarray(model.result_.answers.items)
     labels[order] = model.labels_
     probability[order] = 0
     probability[np.ix_(order, np.asarray(model.classes_))] = model.posterior_

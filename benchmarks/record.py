@@ -48,7 +48,7 @@ def fuse(crowd: Dataset, gold: dict[Any, Any] | None = None, workers: str = "con
 
 def score(crowd: Dataset, fused: Any) -> float:
     """Return the share of right labels, of the items whose truth is known."""
-    labels = dict(zip(fused.responses_.items.tolist(), fused.labels_.tolist(), strict=True))
+    labels = dict(zip(fused.result_.answers.items.tolist(), fused.labels_.tolist(), strict=True))
     return float(np.mean([labels[item] == label for item, label in crowd.gold.items() if item in labels]))
 
 

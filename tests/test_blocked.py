@@ -65,16 +65,16 @@ def test_matrices_spans_and_masks():
     truth = np.random.default_rng(0).integers(3, size=150)
     matrix = np.stack([truth, truth, truth, 2 - truth], axis=1)
     fused = cs.fuse(cs.Answers.from_matrix(matrix, workers=["a", "b", "c", "d"]), block=["d"])
-    assert fused.workers_.tolist() == ["a", "b", "c"]
+    assert fused.result_.names.workers.tolist() == ["a", "b", "c"]
     project = cs.simulate.spans(40, seed=1)
-    everybody = cs.fuse(project.spans).workers_.tolist()
-    assert cs.fuse(project.spans, block=everybody[:1]).workers_.tolist() == everybody[1:]
+    everybody = cs.fuse(project.spans).result_.names.workers.tolist()
+    assert cs.fuse(project.spans, block=everybody[:1]).result_.names.workers.tolist() == everybody[1:]
     image = np.zeros((12, 12), int)
     image[3:9, 3:9] = 1
     masks = cs.Masks.from_arrays(
         {"x": {"a": image, "b": np.roll(image, 1, 0), "c": np.roll(image, 1, 1), "d": 1 - image}}
     )
-    assert cs.fuse(masks, block=["d"]).workers_.tolist() == ["a", "b", "c"]
+    assert cs.fuse(masks, block=["d"]).result_.names.workers.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")

@@ -138,7 +138,7 @@ def test_items_that_are_hard_for_all():
     model = cs.DawidSkene().fit(cs.Answers.from_matrix(answers))
     assert model.power_ < 0.7
     assert log_loss(model.posterior_, truth) < 0.8 * log_loss(model.uncalibrated_posterior_, truth)
-    assert model.explain_calibration() == (
+    assert model.result_.explain_calibration() == (
         f"Probabilities were raised to the power {model.power_:.2g}, chosen by 3,000 hidden answers. "
         "Errors that workers share cannot be seen in this way; known labels would show them."
     )
@@ -221,7 +221,7 @@ def test_gold_mends_what_hidden_answers_cannot_see():
         assert model.result_.calibrated.found.n_gold == 20
         assert model.result_.calibrated.found.n_hidden > 0
         np.testing.assert_array_equal(model.posterior_[known], np.eye(2)[truth[known]])
-        assert "and 20 known labels" in model.explain_calibration()
+        assert "and 20 known labels" in model.result_.explain_calibration()
     assert np.mean(losses) < log_loss(blind.posterior_, truth)
 
 
@@ -270,7 +270,7 @@ def test_no_gold_to_calibrate_by():
     with pytest.warns(cs.errors.DataWarning, match=r"There are no known labels.*gold="):
         model = cs.DawidSkene(calibration="gold").fit(r)
     assert model.power_ == 1
-    assert "there was nothing to calibrate them by" in model.explain_calibration()
+    assert "there was nothing to calibrate them by" in model.result_.explain_calibration()
     with pytest.warns(cs.errors.DataWarning, match="No known label was drawn at random"):
         cs.DawidSkene(calibration="gold").fit(r, gold={"item": [0], "label": [0], "random": [False]})
 
@@ -299,7 +299,7 @@ def test_a_power_that_is_given():
     model, other = (cs.DawidSkene(calibration=power).fit(r) for power in (0.5, 1.0))
     np.testing.assert_allclose(model.posterior_, raise_to(other.posterior_, 0.5))
     assert model.power_ == 0.5
-    assert "the power 0.5, which was given" in model.explain_calibration()
+    assert "the power 0.5, which was given" in model.result_.explain_calibration()
 
 
 def test_a_power_of_one_still_leaves_items_out():
@@ -307,8 +307,8 @@ def test_a_power_of_one_still_leaves_items_out():
     r, _ = crowd_of()
     one, none = (cs.DawidSkene(calibration=value).fit(r) for value in (1.0, "none"))
     assert (one.posterior_ != none.posterior_).any()
-    assert one.explain_calibration() == "Probabilities were raised to the power 1, which was given."
-    assert none.explain_calibration().startswith("Probabilities are those of the fit, without correction")
+    assert one.result_.explain_calibration() == "Probabilities were raised to the power 1, which was given."
+    assert none.result_.explain_calibration().startswith("Probabilities are those of the fit, without correction")
 
 
 def test_predictions_have_the_power_of_the_fit():
@@ -403,7 +403,7 @@ def test_items_with_a_known_label_cannot_judge():
 def test_a_handful_of_answers_cannot_judge():
     model = cs.DawidSkene().fit({"item": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": ["a", "a", "b", "b"]})
     assert model.result_.calibrated.found == Calibration(1.0)
-    assert "nothing to calibrate" in model.explain_calibration()
+    assert "nothing to calibrate" in model.result_.explain_calibration()
 
 
 def test_one_class_cannot_judge():

@@ -82,7 +82,7 @@ def as_columns(model):
 def test_the_column_is_what_the_formulas_say(workers):
     _, table = make_clickers(3, n_items=60, n_workers=12)
     model = cs.DawidSkene(workers=workers).fit(cs.Answers.from_frame(table))
-    counts = count_slowly(model, model.responses_, np.ones(60, bool))
+    counts = count_slowly(model, model.result_.answers, np.ones(60, bool))
     assert model.result_.chance == pytest.approx(judge_slowly(counts), rel=1e-6)
 
 
@@ -90,7 +90,7 @@ def test_the_column_is_what_the_formulas_say(workers):
 def test_chains_divide_the_marginal_by_the_factor_of_the_answer(workers):
     crowd = cs.simulate.sequences(4, n_workers=4, n_classes=3, seed=2)
     model = cs.HiddenMarkov(workers=workers).fit(crowd.responses)
-    counts = count_slowly(model, model.responses_, np.ones(model.responses_.n_items, bool))
+    counts = count_slowly(model, model.result_.answers, np.ones(model.result_.answers.n_items, bool))
     assert model.result_.chance == pytest.approx(judge_slowly(counts), rel=1e-6)
 
 
@@ -99,7 +99,7 @@ def test_only_answers_that_something_else_judges_count():
     alone = {"item": np.arange(100, 140), "worker": np.full(40, 99), "label": np.arange(40) % 4}
     joined = {name: np.concatenate([table[name], alone[name]]) for name in table}
     model = cs.DawidSkene().fit(cs.Answers.from_frame(joined))
-    r = model.responses_
+    r = model.result_.answers
     found = model.result_.chance
     assert as_columns(model)["chance"][-1] is None
     judged = np.diff(r.offsets) > 1
@@ -273,8 +273,8 @@ def test_to_block_those_named_does_not_hurt_real_crowds(name):
     answers, gold = pd.read_parquet(FOLDER / name / "responses.parquet"), gold_of(name)
 
     def judge(fused):
-        labels = dict(zip(fused.responses_.items.tolist(), fused.labels_.tolist(), strict=True))
-        answered = fused.responses_.items[np.diff(fused.responses_.offsets) > 0].tolist()
+        labels = dict(zip(fused.result_.answers.items.tolist(), fused.labels_.tolist(), strict=True))
+        answered = fused.result_.answers.items[np.diff(fused.result_.answers.offsets) > 0].tolist()
         return {item: labels[item] == gold[item] for item in answered if item in gold}
 
     fused = cs.fuse(answers)

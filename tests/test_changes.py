@@ -27,7 +27,7 @@ def reviewed(model, truth, n=100, **more):
     """Return what a reviewer who knows the truth makes of the list of items to label."""
     listed = model.next_items(n).to_pydict()
     keys = listed["item"] if "item" in listed else list(zip(listed["sequence"], listed["position"], strict=True))
-    codes = dict(zip(model.responses_.items.tolist(), np.asarray(truth).tolist(), strict=True))
+    codes = dict(zip(model.result_.answers.items.tolist(), np.asarray(truth).tolist(), strict=True))
     return {**listed, "label": [model.classes_[codes[key]] for key in keys], **more}
 
 

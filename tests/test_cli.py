@@ -81,7 +81,7 @@ def test_fuse_writes_what_the_library_computes(answers):
     assert result.exit_code == 0, result.output
     fused = cs.fuse("answers.csv")
     assert pq.read_table("labels.parquet").equals(fused.to_frame())
-    assert sorted(read_table("w.csv").table["worker"].to_pylist()) == list(fused.workers_)
+    assert sorted(read_table("w.csv").table["worker"].to_pylist()) == list(fused.result_.names.workers)
     assert np.array_equal(cs.load("fit.model").posterior_, fused.posterior_)
     assert repr(cs.load("fit.model").comparison_) == repr(fused.comparison_)
     assert {path.name for path in answers.parent.iterdir()} == {"answers.csv", "labels.parquet", "w.csv", "fit.model"}
@@ -152,7 +152,7 @@ def test_json_has_the_figures_and_nothing_else(answers):
     assert figures["files"] == {"labels": "labels.jsonl"}
     assert figures["power"] == fused.power_
     assert figures["smoothing"] == list(fused.smoothing_)
-    assert figures["calibration"] == fused.explain_calibration()
+    assert figures["calibration"] == fused.result_.explain_calibration()
     vote = json.loads(run("fuse", "answers.csv", "--json", "--model", "majority").stdout)
     assert (vote["power"], vote["smoothing"], vote["calibration"]) == (None, None, None)
 
@@ -168,7 +168,7 @@ def test_calibration(answers, given, parameter):
         warnings.simplefilter("ignore", cs.errors.DataWarning)  # there is no gold here
         fused = cs.DawidSkene(calibration=parameter).fit("answers.csv")
     assert figures["power"] == fused.power_
-    assert figures["calibration"] == fused.explain_calibration()
+    assert figures["calibration"] == fused.result_.explain_calibration()
 
 
 def test_the_summary_of_an_ordinary_crowd_fits_on_a_screen(tmp_path, monkeypatch):

@@ -329,7 +329,7 @@ def test_intervals_contain_the_truth(n_classes, accuracy):
                 inside(report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy(), true_accuracy(crowd)),
                 inside(report["informativeness_low"].to_numpy(), report["informativeness_high"].to_numpy(), told),
                 inside(model.result_.intervals.prior[0], model.result_.intervals.prior[1], prior),
-                inside(model.expected_accuracy_low_, model.expected_accuracy_high_, right),
+                inside(model.result_.expected_accuracy[1], model.result_.expected_accuracy[2], right),
             ]
         )
     accuracies, informations, shares, labels = np.mean(found, axis=0)
@@ -364,7 +364,7 @@ def test_more_answers_make_narrower_intervals():
                 (report["accuracy_high"] - report["accuracy_low"]).mean(),
                 (report["informativeness_high"] - report["informativeness_low"]).mean(),
                 (model.result_.intervals.prior[1] - model.result_.intervals.prior[0]).mean(),
-                model.expected_accuracy_high_ - model.expected_accuracy_low_,
+                model.result_.expected_accuracy[2] - model.result_.expected_accuracy[1],
             ]
         )
 
@@ -390,7 +390,11 @@ def test_hard_items_are_not_covered():
         crowd = small_crowd(seed, 500, hard=0.15)
         model = cs.DawidSkene().fit(crowd.responses)
         found.append(
-            inside(model.expected_accuracy_low_, model.expected_accuracy_high_, np.mean(model.labels_ == crowd.truth))
+            inside(
+                model.result_.expected_accuracy[1],
+                model.result_.expected_accuracy[2],
+                np.mean(model.labels_ == crowd.truth),
+            )
         )
     assert np.mean(found) < 0.5
 
@@ -401,7 +405,7 @@ def test_hard_items_are_not_covered():
 def all_ends(model):
     report = model.worker_report().to_pandas().set_index("worker").sort_index()
     names = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
-    ends = [model.expected_accuracy_low_, model.expected_accuracy_high_]
+    ends = [model.result_.expected_accuracy[1], model.result_.expected_accuracy[2]]
     return np.concatenate(
         [report[names].to_numpy().ravel(), model.result_.intervals.prior[0], model.result_.intervals.prior[1], ends]
     )
@@ -452,7 +456,9 @@ def check_ends(model, is_checked=True):
         & (model.result_.intervals.prior[0] <= model.prior_)
         & (model.prior_ <= model.result_.intervals.prior[1])
     ).all()
-    assert 0 <= model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_ <= 1
+    assert (
+        0 <= model.result_.expected_accuracy[1] <= model.expected_accuracy_ <= model.result_.expected_accuracy[2] <= 1
+    )
     return report
 
 
@@ -488,7 +494,7 @@ def test_small_crowds(name, model):
     check_ends(model.fit(r), is_checked=name not in ("one worker", "one answer"))
     if name == "one class" and not isinstance(model, cs.MajorityVote):
         assert model.worker_report()["accuracy_low"].to_pylist() == [1, 1]
-        assert (model.expected_accuracy_low_, model.expected_accuracy_high_) == (1, 1)
+        assert (model.result_.expected_accuracy[1], model.result_.expected_accuracy[2]) == (1, 1)
 
 
 def test_a_few_right_answers_are_no_proof():
@@ -539,7 +545,7 @@ def test_weights_sequences_silence_and_gold():
     known = dict(zip(crowd.responses.items.tolist(), crowd.truth.tolist(), strict=True))
     model = cs.DawidSkene().fit(crowd.responses, gold=known)
     check_ends(model)
-    assert (model.expected_accuracy_low_, model.expected_accuracy_high_) == (1, 1)
+    assert (model.result_.expected_accuracy[1], model.result_.expected_accuracy[2]) == (1, 1)
     half = dict(list(known.items())[:30])
     check_ends(cs.DawidSkene().fit(crowd.responses, gold=half))
 
@@ -575,7 +581,7 @@ def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
     matrix = draw_matrix(0, n_items=6)
     model = cs.DawidSkene().fit(cs.Answers.from_matrix(matrix, labels=[0, 1, 2]))
     assert model.result_.calibrated.found.n_hidden == 0 or model.power_ < 1
-    assert model.expected_accuracy_high_ - model.expected_accuracy_low_ > 0.3
+    assert model.result_.expected_accuracy[2] - model.result_.expected_accuracy[1] > 0.3
 
 
 def test_powers_by_their_scores():

@@ -87,7 +87,7 @@ def results(model, frame, graph):
         for row in zip(*fitted.result_.labels.keys.values(), strict=True)
     ]
     items = np.argsort(keys)
-    workers = np.argsort([str(worker).removesuffix(".0") for worker in fitted.workers_.tolist()])
+    workers = np.argsort([str(worker).removesuffix(".0") for worker in fitted.result_.names.workers.tolist()])
     return fitted.labels_[items], fitted.posterior_[items], fitted.confusion_[workers]
 
 

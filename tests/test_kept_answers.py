@@ -57,10 +57,10 @@ def same_answers(one: cs.Answers, other: cs.Answers) -> None:
 @pytest.mark.parametrize(("model", "answers"), CROWDS)
 def test_answers_come_back_from_the_file(model, answers, tmp_path):
     fitted = renew(model).fit(answers)
-    same_answers(fitted.responses_, answers.with_classes(fitted.classes_))
+    same_answers(fitted.result_.answers, answers.with_classes(fitted.classes_))
     loaded = cs.load(fitted.save(tmp_path / "model"))
-    same_answers(loaded.responses_, fitted.responses_)
-    again = renew(model).fit(loaded.responses_)
+    same_answers(loaded.result_.answers, fitted.result_.answers)
+    again = renew(model).fit(loaded.result_.answers)
     np.testing.assert_array_equal(again.posterior_, fitted.posterior_)
     assert loaded.save(tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
@@ -74,8 +74,8 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
         with pytest.warns(cs.errors.DataWarning, match="copy each other"):
             fused = cs.fuse(answers, model=name)
         assert fused.result_.copies_count_once
-        same_answers(fused.responses_, answers)
-        assert cs.load(fused.save(tmp_path / name)).responses_.weight is None
+        same_answers(fused.result_.answers, answers)
+        assert cs.load(fused.save(tmp_path / name)).result_.answers.weight is None
     # The vote still counts copies once when its matrices are worked out.
     table = fused.worker_report().to_pydict()
     assert table["answers"] == [300] * 10
@@ -111,14 +111,14 @@ def test_a_file_without_answers(tmp_path):
     paths = [fitted.save(tmp_path / name, answers=keep) for name, keep in (("with", True), ("without", False))]
     loaded = cs.load(paths[1])
     with pytest.raises(cs.errors.NotFittedError, match="holds no answers: it was saved with answers=False"):
-        _ = loaded.responses_
+        _ = loaded.result_.answers
     assert not [name for name in model_files.unpack(paths[1].read_bytes()) if "given/answers" in name]
     np.testing.assert_array_equal(loaded.posterior_, fitted.posterior_)
     assert loaded.save(tmp_path / "again").read_bytes() == paths[1].read_bytes()
     with pytest.raises(cs.errors.ParameterError, match="'answers' parameter of save must be True or False"):
         fitted.save(tmp_path / "x", answers="no")
     with pytest.raises(cs.errors.NotFittedError, match="not fitted yet"):
-        _ = cs.DawidSkene().responses_
+        _ = cs.DawidSkene().result_.answers
 
 
 def test_damaged_answers_are_explained(tmp_path):

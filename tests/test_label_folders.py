@@ -43,7 +43,7 @@ def test_labels_replace_labels(model, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["answers.parquet", "labels"]
     assert os.listdir(tmp_path / "labels") == ["part-00000.parquet"]
     assert read(tmp_path / "labels").select(["item", "label"]).to_pydict() == {
-        "item": model.responses_.items.tolist(),
+        "item": model.result_.answers.items.tolist(),
         "label": model.labels_.tolist(),
     }
 

@@ -193,8 +193,8 @@ def test_known_labels_between_levels_are_the_nearest(tmp_path):
         model = cs.DawidSkene(calibration="none").fit(
             cs.Answers.from_frame(table, ordered=True), gold=dict(enumerate(values))
         )
-    assert dict(zip(model.responses_.items.tolist(), model.labels_.tolist(), strict=True)) == {
-        **dict(zip(model.responses_.items.tolist(), model.labels_.tolist(), strict=True)),
+    assert dict(zip(model.result_.answers.items.tolist(), model.labels_.tolist(), strict=True)) == {
+        **dict(zip(model.result_.answers.items.tolist(), model.labels_.tolist(), strict=True)),
         **dict(enumerate(nearest)),
     }
 

@@ -252,7 +252,7 @@ def test_fitting_twice_forgets_the_first():
     model.fit(ANSWERS)
     again = cs.DawidSkene().fit(ANSWERS)
     assert np.array_equal(model.posterior_, again.posterior_)
-    assert model.workers_.tolist() == ["ann", "bob", "eve"]
+    assert model.result_.names.workers.tolist() == ["ann", "bob", "eve"]
     assert len(model.to_frame()) == 3
 
 
@@ -360,7 +360,7 @@ def test_any_crowd_by_table_and_by_matrix(crowd, cls):
         np.testing.assert_allclose(by_frame.posterior_, by_matrix.posterior_, atol=1e-6)
     for model in (by_matrix, by_frame):
         assert len(model.to_frame()) == len(crowd.items)
-        assert len(model.worker_report()) == len(model.workers_)
+        assert len(model.worker_report()) == len(model.result_.names.workers)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConvergenceWarning")

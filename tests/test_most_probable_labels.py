@@ -129,7 +129,7 @@ def test_one_answer_per_item_has_no_confidences(model, tmp_path):
             assert report[name].null_count == len(report), name
     assert set(report["worst_confusion"].to_pylist()) | set(report["remarks"].to_pylist()) == {""}
     assert len(found.stop_items()) == 0
-    assert found.undecided(0.9).n_kept == 0
+    assert found.result_.undecided(0.9).n_kept == 0
     assert found.next_items(5)["confidence"].null_count == 5
     assert "nothing checks the answers" in repr(found)
     found.save(tmp_path / "model")

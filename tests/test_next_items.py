@@ -24,8 +24,8 @@ FITTED = cs.DawidSkene().fit(PLAIN)
 
 def slow_choice(model: cs.DawidSkene, n: int, known: set) -> list[tuple]:
     """List items one by one, as the docstring says: every fifth at random, from the third on; others by entropy."""
-    draws = draw_numbers(model.seed, hash_items(model.responses_.keys)).tolist()
-    items = model.responses_.items.tolist()
+    draws = draw_numbers(model.seed, hash_items(model.result_.answers.keys)).tolist()
+    items = model.result_.answers.items.tolist()
     free = [row for row, item in enumerate(items) if item not in known]
     n = min(n, len(free))
     places = [place for place in range(n) if place % 5 == 2]
@@ -142,7 +142,7 @@ def test_labels_below_a_confidence_are_left_open():
     assert table["label"].to_pylist() == [label if confidence >= 0.7 else None for label, confidence in pairs]
     assert table.drop_columns(["label"]).equals(plain.drop_columns(["label"]))
     np.testing.assert_array_equal(FITTED.labels_, before)
-    found = FITTED.undecided(0.7)
+    found = FITTED.result_.undecided(0.7)
     kept = [confidence for confidence in plain["confidence"].to_pylist() if confidence >= 0.7]
     assert (found.n_items, found.n_kept, found.n_open) == (120, len(kept), 120 - len(kept))
     assert found.share_kept == len(kept) / 120
@@ -153,19 +153,19 @@ def test_labels_below_a_confidence_are_left_open():
 
 def test_the_ends_of_the_scale():
     assert FITTED.to_frame(undecided=0).equals(FITTED.to_frame())
-    assert FITTED.undecided(0).expected_error_rate == pytest.approx(1 - FITTED.expected_accuracy_)
+    assert FITTED.result_.undecided(0).expected_error_rate == pytest.approx(1 - FITTED.expected_accuracy_)
     table = {"item": [1, 1, 1, 2, 2], "worker": [0, 1, 2, 0, 1], "label": list("xxyyy")}
     vote = cs.MajorityVote().fit(table)
     assert vote.to_frame(undecided=1)["label"].to_pylist() == [None, "y"]
     nothing = cs.MajorityVote().fit({"item": [1, 1], "worker": [0, 1], "label": ["x", "y"]})
     assert nothing.to_frame(undecided=0.9)["label"].to_pylist() == [None]
     assert nothing.to_frame(undecided=0.9)["label"].type == pa.string()
-    assert math.isnan(nothing.undecided(0.9).expected_error_rate)
+    assert math.isnan(nothing.result_.undecided(0.9).expected_error_rate)
     for wrong in (math.nan, -0.1, 1.1, "0.7", True, math.inf):
         with pytest.raises(cs.errors.ParameterError, match="'undecided' parameter of to_frame must be a number from 0"):
             FITTED.to_frame(undecided=wrong)
         with pytest.raises(cs.errors.ParameterError, match="'confidence' parameter of undecided"):
-            FITTED.undecided(wrong)
+            FITTED.result_.undecided(wrong)
 
 
 # -------------------------------------------------------------------------------------------------------- command line
@@ -204,5 +204,5 @@ def test_undecided_on_the_command_line(folder):
     done = run("fuse", "answers.csv", "-o", "labels.csv", "--undecided", "0.7", "--save", "m", "--json")
     summary = json.loads(done.stdout)["undecided"]
     model = cs.load("m")
-    found = model.undecided(0.7)
+    found = model.result_.undecided(0.7)
     assert summary["n_kept"] == found.n_kept == 120 - Path("labels.csv").read_text().count(",,")

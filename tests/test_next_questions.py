@@ -44,7 +44,7 @@ def slow_gain(q, matrix, earlier=()) -> float:
 
 def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), neighbours=None, pending=()):
     """Take the pair with the largest gain per cost, again and again."""
-    r = model.responses_
+    r = model.result_.answers
     items, workers = r.items.tolist(), r.workers.tolist()
     cost = dict.fromkeys(workers, 1.0) if cost is None else cost
     item_draws = draw_numbers(model.seed, hash_items(r.keys)).tolist()
@@ -98,7 +98,7 @@ def assert_agree(found, expected, keys=("item",)) -> None:
 
 
 def many(model) -> int:
-    return len(model.workers_) * len(model.posterior_)
+    return len(model.result_.names.workers) * len(model.posterior_)
 
 
 # ------------------------------------------------------------------------------------------------------------ the list
@@ -159,7 +159,7 @@ def test_answers_that_are_to_come_count(per_worker):
 
 def test_answers_of_workers_who_are_not_there_any_more_count():
     first = FITTED.next_questions(30, per_worker=1000)
-    workers = FITTED.workers_.tolist()
+    workers = FITTED.result_.names.workers.tolist()
     crew, limits = workers[:4], {worker: 1000 if worker in workers[:4] else 30 for worker in workers}
     found = FITTED.next_questions(20, workers=crew, per_worker=1000, asked=first)
     used = [worker for _, worker in pairs(first)]
@@ -179,7 +179,7 @@ def test_long_shortlists_and_cells_change_nothing(monkeypatch):
     monkeypatch.setattr(next_questions, "LEAST_SHARING", 10**9)  # one cell
     assert pairs(model.next_questions(60)) == pairs(first)
     # A list of one question is the best of all pairs.
-    r = model.responses_
+    r = model.result_.answers
     gains = {
         (i, m): slow_gain(model.posterior_[i].tolist(), model.confusion_[m].tolist())
         for i in np.argsort(-next_questions.entr(model.posterior_).sum(axis=1))[:60]
@@ -302,7 +302,7 @@ def test_items_to_stop_paying_for():
     assert done["confidence"] == sorted(sure.values(), reverse=True)
     labels = dict(zip(frame["item"], frame["label"], strict=True))
     assert done["label"] == [labels[i] for i in done["item"]]
-    found = model.undecided(0.8)
+    found = model.result_.undecided(0.8)
     assert (len(done["item"]), done["expected_errors"][-1]) == (found.n_kept, pytest.approx(found.expected_errors))
     assert model.stop_items(0).num_rows == 60
     with pytest.raises(cs.errors.ParameterError, match="'confidence' parameter of stop_items must be a number from 0"):
@@ -360,7 +360,7 @@ def test_answers_are_revealed_when_they_are_asked_for():
     seen = []
 
     def policy(model, n):
-        seen.append(model.responses_)
+        seen.append(model.result_.answers)
         return {"item": [0, 0, 1, 10**6], "worker": [3, 3, 4, 0], "n": [n] * 4}
 
     cs.simulate.campaign(DENSE, policy, batch=4)

@@ -186,10 +186,10 @@ def test_charts_are_those_of_the_report(fused, drawing):
     from consilience.documents.page import CHARTS, describe_page
     from consilience.documents.view import View
 
-    gold = dict.fromkeys(fused.responses_.items[:30].tolist(), HOSTILE[0])
+    gold = dict.fromkeys(fused.result_.answers.items[:30].tolist(), HOSTILE[0])
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
     chain = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
-    models = {"reliability": cs.DawidSkene().fit(fused.responses_, gold=gold), "transitions": chain}
+    models = {"reliability": cs.DawidSkene().fit(fused.result_.answers, gold=gold), "transitions": chain}
     uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
     models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
     models["tags"] = cs.TagSets().fit(cs.simulate.tags(30, n_workers=5, n_tags=3, seed=1).tags)

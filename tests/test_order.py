@@ -99,7 +99,7 @@ def test_the_order_is_joined():
 def test_the_order_is_saved(tmp_path):
     model = cs.DawidSkene(calibration="none").fit(read([4, None, 2, 3]))
     loaded = cs.load(model.save(tmp_path / "model"))
-    assert np.array_equal(loaded.responses_.order, model.responses_.order, equal_nan=True)
-    assert loaded.responses_.columns["order"] == "when"
+    assert np.array_equal(loaded.result_.answers.order, model.result_.answers.order, equal_nan=True)
+    assert loaded.result_.answers.columns["order"] == "when"
     loaded.update({"item": ["c"], "worker": ["x"], "label": ["1"], "when": [7]})
-    assert loaded.responses_.order[-1] == 7
+    assert loaded.result_.answers.order[-1] == 7

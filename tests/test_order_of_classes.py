@@ -138,16 +138,16 @@ def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
     loaded = cs.load(model.save(tmp_path / "scale.model"))
     for each in (model, loaded):
         assert each.result_.names.positions == (0.0, 1.0, 5.0)
-        assert each.responses_.positions == (0.0, 1.0, 5.0)
+        assert each.result_.answers.positions == (0.0, 1.0, 5.0)
     assert loaded._read(WORDS)[1].positions == (0.0, 1.0, 5.0)
     loaded.update({"item": [99], "worker": ["ann"], "label": ["high"]})
-    assert loaded.responses_.positions == (0.0, 1.0, 5.0)
+    assert loaded.result_.answers.positions == (0.0, 1.0, 5.0)
 
 
 def test_levels_that_are_numbers_find_their_place_later() -> None:
     model = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table(NUMBERS["label"] * 10), ordered=True))
     model.update({"item": [99, 99], "worker": ["ann", "bob"], "label": [5, 5]})
-    assert scale_of(model.responses_) == ([1, 2, 3, 5, 10], (0.0, 1.0, 2.0, 3.0, 4.0))
+    assert scale_of(model.result_.answers) == ([1, 2, 3, 5, 10], (0.0, 1.0, 2.0, 3.0, 4.0))
     model.partial_fit({"item": [100, 100], "worker": ["ann", "bob"], "label": [4, 4]})
     assert model.classes_.tolist() == [1, 2, 3, 4, 5, 10]
     assert model.result_.names.positions == tuple(map(float, range(6)))
@@ -182,7 +182,7 @@ def test_the_command_line_says_the_order(tmp_path: Path) -> None:
     ):
         found = run(*given, *options)
         assert found.exit_code == 0, found.stderr
-        assert cs.load(model).responses_.positions == positions
+        assert cs.load(model).result_.answers.positions == positions
     assert "with --classes" in run("fuse", file, "--ordered").stderr
     assert "Leave --unordered out" in run(*given, "--unordered", "--positions", "0,1,2").stderr
 

@@ -173,7 +173,10 @@ def test_expected_accuracy_of_ratings_holds():
         crowd = cs.simulate.ratings(200, n_raters=20, seed=seed)
         fused = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
         off = np.abs(fused.posterior_.argmax(axis=1) - crowd.truth)
-        ends = [(fused.expected_accuracy_low_, fused.expected_accuracy_high_), *fused.result_.intervals.levels[:, 1:]]
+        ends = [
+            (fused.result_.expected_accuracy[1], fused.result_.expected_accuracy[2]),
+            *fused.result_.intervals.levels[:, 1:],
+        ]
         truth = np.mean(off == 0), np.mean(off <= 1), off.mean()
         held += [low <= value <= high for (low, high), value in zip(ends, truth, strict=True)]
     assert (held >= 10).all()

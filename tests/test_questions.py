@@ -277,8 +277,8 @@ def test_saved_loaded_and_updated_as_one(fused, tmp_path):
         {"HITId": [0, 99], "WorkerId": ["zoe", "zoe"], "Answer.spam": ["yes", "no"], "Answer.tone": [None, "warm"]}
     )
     loaded.update(more, gold={"Answer.spam": {99: "yes"}})
-    assert loaded["Answer.spam"].responses_.n_responses == len(table) + 2
-    assert loaded["Answer.tone"].responses_.n_responses == len(table) + 1
+    assert loaded["Answer.spam"].result_.answers.n_responses == len(table) + 2
+    assert loaded["Answer.tone"].result_.answers.n_responses == len(table) + 1
     wide = loaded.to_frame(wide=True)
     assert wide.iloc[-1][["item", "Answer.spam"]].tolist() == [99, "yes"]
     whole = fuse(pd.concat([table, more]), gold={"Answer.spam": {99: "yes"}})
@@ -353,7 +353,7 @@ def test_controls_of_label_studio_are_questions(tmp_path):
     assert list(found) == NAMES
     assert found["Answer.tone"].classes_.tolist() == ["cold", "rude", "warm"]
     for name in NAMES:
-        assert found[name].responses_.n_responses == len(table)
+        assert found[name].result_.answers.n_responses == len(table)
         assert np.mean(found[name].labels_ == truths[name]) > 0.85
 
 

@@ -144,8 +144,8 @@ def test_ways_compose_with_all_else(way):
 def test_an_update_is_a_fit_to_all(way):
     model = cs.DawidSkene(workers=way).fit(read(P, 0, 200))
     model.update(read(P, 200))
-    assert model.responses_.n_items == 300
-    np.testing.assert_allclose(model.responses_.soft, SOFT.soft)
+    assert model.result_.answers.n_items == 300
+    np.testing.assert_allclose(model.result_.answers.soft, SOFT.soft)
     assert np.mean(model.labels_ == MODELS[way].labels_) > 0.97
     other = P[:5].copy()
     other[0, np.flatnonzero(~np.isnan(P[0, :, 0]))[0]] = [0.2, 0.3, 0.5]

@@ -158,14 +158,14 @@ def test_vocabularies_grow():
     for batch in batches[:2]:
         model.partial_fit(batch)
     assert model.classes_.tolist() == ["x", "z"]
-    before = dict(zip(model.workers_, model.worker_report()["answers"].to_pylist(), strict=True))
+    before = dict(zip(model.result_.names.workers, model.worker_report()["answers"].to_pylist(), strict=True))
     model.partial_fit(batches[2])
     assert model.classes_.tolist() == model.result_.names.labels.tolist() == ["x", "y", "z"]
     assert set(model.result_.course.starts) == {"earlier", "majority"}
     assert "y" in model.labels_.tolist()
     model.partial_fit(batches[3])
-    assert model.workers_.tolist() == ["b", "c", "d", "f", "h", "j", "l"]
-    answers = dict(zip(model.workers_, model.worker_report()["answers"].to_pylist(), strict=True))
+    assert model.result_.names.workers.tolist() == ["b", "c", "d", "f", "h", "j", "l"]
+    answers = dict(zip(model.result_.names.workers, model.worker_report()["answers"].to_pylist(), strict=True))
     assert sum(answers.values()) == r.n_responses
     assert before["b"] <= answers["b"] < answers["d"]
     ends = np.array(model.worker_report()["accuracy_low"].to_pylist(), float)
@@ -185,9 +185,9 @@ def test_text_after_whole_numbers(workers):
     model, twin = (cs.DawidSkene(workers=workers).partial_fit(first) for _ in range(2))
     model.partial_fit(text)
     twin.partial_fit(number)
-    assert set(model.workers_) == {*map(str, range(30)), "z"}
+    assert set(model.result_.names.workers) == {*map(str, range(30)), "z"}
     assert model.classes_.tolist() == ["0", "1", "2", "x"]
-    place = [model.workers_.tolist().index(str(worker)) for worker in range(30)]
+    place = [model.result_.names.workers.tolist().index(str(worker)) for worker in range(30)]
     np.testing.assert_allclose(model.confusion_[place], twin.confusion_[:30], atol=1e-8)
     np.testing.assert_allclose(model.posterior_, twin.posterior_, atol=1e-8)
 
@@ -242,7 +242,7 @@ def test_a_loaded_model_goes_on(make, tmp_path):
 def test_it_goes_on_after_fit_and_fit_starts_anew():
     first, second = cut(crowd_of(200).responses, 2)
     model = cs.DawidSkene().fit(first)
-    assert model.responses_.n_items == 100
+    assert model.result_.answers.n_items == 100
     model.partial_fit(second)
     assert sum(model.worker_report()["answers"].to_pylist()) == first.n_responses + second.n_responses
     again, fresh = model.fit(second), cs.DawidSkene().fit(second)
@@ -270,7 +270,7 @@ def test_no_array_grows_with_the_stream():
     assert any(array is model.result_.past.sums.chances for array in held)
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
-        _ = model.responses_
+        _ = model.result_.answers
 
 
 def test_groups_of_copies_are_kept():

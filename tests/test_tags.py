@@ -218,7 +218,7 @@ def test_models_are_saved_loaded_and_updated(project, fused, tmp_path):
     more = cs.Tags.from_frame({"item": [0, 900], "worker": ["new"] * 2, "tags": [["b"], []]})
     loaded.update(more)
     assert loaded.to_frame()["item"].to_pylist()[-1] == 900
-    assert loaded.responses_.n_responses == fused.responses_.n_responses + 2 * 4
+    assert loaded.result_.answers.n_responses == fused.result_.answers.n_responses + 2 * 4
     with pytest.raises(InputError, match="not there at the fit: 'z'"):
         loaded.update(cs.Tags.from_frame({"item": [0], "worker": ["w"], "tags": [["z"]]}))
 

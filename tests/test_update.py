@@ -57,8 +57,8 @@ def independent(n_items=400, n_workers=20, seed=1, **keywords):
 
 def apart(model, full):
     """Return the largest difference of posteriors before calibration, items matched by id."""
-    assert sorted(map(str, model.responses_.items)) == sorted(map(str, full.responses_.items))
-    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    assert sorted(map(str, model.result_.answers.items)) == sorted(map(str, full.result_.answers.items))
+    place = full.result_.answers.find_items(list(model.result_.answers.key_columns().values()))
     return np.abs(model.uncalibrated_posterior_ - full.uncalibrated_posterior_[place]).max()
 
 
@@ -77,7 +77,7 @@ def test_batches_end_where_a_fit_to_all_ends(large):
         model.update(tables[b])
         full = cs.DawidSkene(calibration="none", **EXACT).fit(join(*tables[: b + 1]))
         assert apart(model, full) < 1e-3, b
-        assert model.responses_.items.tolist() == full.responses_.items.tolist()
+        assert model.result_.answers.items.tolist() == full.result_.answers.items.tolist()
         kept.append(model.update_.kept)
     assert 10 < sum(kept) < 20
 
@@ -119,8 +119,8 @@ def test_sequences_grow_and_come_new(workers, coupling, large):
     assert model.coupling_ == full.coupling_
     assert apart(model, full) < 1e-3
     assert ("found before" in model.explain_coupling()) == (coupling == "learn")
-    position = model.responses_.sequences.position
-    assert position[model.responses_.sequences.of_items() == 5].tolist() == list(range(10))
+    position = model.result_.answers.sequences.position
+    assert position[model.result_.answers.sequences.of_items() == 5].tolist() == list(range(10))
 
 
 def test_a_graph_gains_nodes_and_edges(large):
@@ -230,7 +230,7 @@ def test_answers_are_corrected_and_retracted(large):
     model.update(first | {"label": [None] * 20}, duplicates="last")
     assert model.update_.n_retracted == 20
     rest = {name: column[20:] for name, column in table.items()}
-    items = model.responses_.items.tolist()
+    items = model.result_.answers.items.tolist()
     full = cs.DawidSkene(calibration="none", **EXACT).fit(cs.Answers.from_frame(rest, items=items))
     assert apart(model, full) < 1e-3
 
@@ -284,7 +284,7 @@ def test_models_without_a_loop_are_updated_too(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model, full = kind().fit(first).update(later), kind().fit(join(first, later))
-    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    place = full.result_.answers.find_items(list(model.result_.answers.key_columns().values()))
     np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-6)
 
 
@@ -307,7 +307,7 @@ def test_what_is_kept_is_found_again_after_a_tenth():
     for part in parts[1:]:
         model.update(to_table(r, part))
         kept.append(model.update_.kept)
-        assert ("found before" in model.explain_calibration()) == model.update_.kept
+        assert ("found before" in model.result_.explain_calibration()) == model.update_.kept
     assert kept == [True, True, False, True]
     assert model.result_.n_changes < SHARE * r.n_responses
 
@@ -317,12 +317,12 @@ def test_intervals_of_an_update_are_those_of_a_fit():
     model = cs.DawidSkene(**EXACT).fit(first)
     model.update(later)
     full = cs.DawidSkene(calibration=model.power_, **EXACT).fit(join(first, later))
-    place = full.responses_.find_items(list(model.responses_.key_columns().values()))
+    place = full.result_.answers.find_items(list(model.result_.answers.key_columns().values()))
     np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-3)
     np.testing.assert_allclose(model.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
     np.testing.assert_allclose(model.result_.intervals.prior[0], full.result_.intervals.prior[0], atol=5e-3)
     assert model.worker_report().column_names == full.worker_report().column_names
-    assert model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_
+    assert model.result_.expected_accuracy[1] <= model.expected_accuracy_ <= model.result_.expected_accuracy[2]
 
 
 def test_an_updated_model_is_saved_and_goes_on(tmp_path):
@@ -356,7 +356,7 @@ def test_fused_models_are_compared_again():
     assert fused.comparison_ != old
     assert fused.comparison_.verdict == full.comparison_.verdict
     assert fused.comparison_.held_out_gain == pytest.approx(full.comparison_.held_out_gain, abs=0.02)
-    assert "found before" not in fused.explain_calibration()
+    assert "found before" not in fused.result_.explain_calibration()
 
 
 def test_fused_graphs_are_checked_again():
@@ -444,7 +444,7 @@ def test_files_and_tables_of_all_kinds(tmp_path):
     answers = {"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
     for more in (path, str(path), pa.table({"task": [7, 1], "worker": ["a", "c"], "label": ["x", "y"]})):
         model = cs.DawidSkene().fit(answers).update(more)
-        assert model.responses_.items.tolist() == [1, 2, 7]
+        assert model.result_.answers.items.tolist() == [1, 2, 7]
 
 
 @pytest.mark.parametrize(
@@ -463,9 +463,9 @@ def test_arrays_as_parameters_do_not_grow(parameters, worker, label):
     with pytest.raises(ParameterError, match=f"The '{name}' parameter of DawidSkene must be"):
         model.update(new)
     assert np.array_equal(model.posterior_, before)
-    assert model.responses_.n_responses == r.n_responses
+    assert model.result_.answers.n_responses == r.n_responses
     model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)
-    assert model.responses_.n_responses == r.n_responses + 2
+    assert model.result_.answers.n_responses == r.n_responses + 2
 
 
 def test_rows_whose_weights_are_too_large():

@@ -58,9 +58,9 @@ def test_update_says_what_is_new_and_what_changed(crowd):
     done = run("update", crowd / "crowd.model", crowd / "new.csv", "-o", crowd / "labels.csv")
     assert done.exit_code == 0, done.stderr
     model, labels = cs.load(crowd / "crowd.model"), pc.read_csv(crowd / "labels.csv")
-    assert model.responses_.n_responses == 1500
-    assert labels.num_rows == model.responses_.n_items == 300
-    n_new = 1500 - before.responses_.n_responses
+    assert model.result_.answers.n_responses == 1500
+    assert labels.num_rows == model.result_.answers.n_items == 300
+    n_new = 1500 - before.result_.answers.n_responses
     assert f"{n_new} new answers, 10 new items" in done.stdout
     assert "Verdict      Better than majority vote in predicting hidden answers (mean log" in done.stdout
     assert "Before       The verdict was 'better' before too (mean log score +" in done.stdout
@@ -74,7 +74,7 @@ def test_update_gives_what_fuse_gives(crowd):
     columns = ("--item", "task", "--worker", "who", "--label", "says")
     assert run("fuse", crowd / "all.csv", *columns, "--save", crowd / "all.model", "-q").exit_code == 0
     updated, full = cs.load(crowd / "crowd.model"), cs.load(crowd / "all.model")
-    place = full.responses_.find_items(list(updated.responses_.key_columns().values()))
+    place = full.result_.answers.find_items(list(updated.result_.answers.key_columns().values()))
     np.testing.assert_allclose(updated.uncalibrated_posterior_, full.uncalibrated_posterior_[place], atol=1e-3)
     assert updated.comparison_.verdict == full.comparison_.verdict
 
@@ -89,7 +89,7 @@ def test_update_as_json(crowd):
     assert len(found["changes"]) == found["n_changed"] == pc.read_csv(crowd / "c.csv").num_rows
     assert set(found["files"]) == {"labels", "changes", "model"}
     assert (crowd / "crowd.model").read_bytes() == old
-    assert cs.load(crowd / "new.model").responses_.n_responses == 1500
+    assert cs.load(crowd / "new.model").result_.answers.n_responses == 1500
 
 
 def test_update_tells_all_that_fuse_tells(crowd):
@@ -178,7 +178,7 @@ def test_a_fit_that_cannot_go_on_says_so_before_anything_else(crowd, monkeypatch
 def test_corrections_and_retractions(crowd):
     (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n1,w99,dog\n")
     assert run("update", crowd / "crowd.model", crowd / "more.csv", "-q").exit_code == 0
-    n_answers = cs.load(crowd / "crowd.model").responses_.n_responses
+    n_answers = cs.load(crowd / "crowd.model").result_.answers.n_responses
     (crowd / "more.csv").write_text("task,who,says\n0,w99,dog\n1,w99,\n")
     done = run("update", crowd / "crowd.model", crowd / "more.csv")
     assert done.exit_code == 2
@@ -190,7 +190,7 @@ def test_corrections_and_retractions(crowd):
     assert "--duplicates last" in done.stderr
     done = run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last")
     assert "0 new answers, 1 corrected, 1 retracted" in done.stdout
-    assert cs.load(crowd / "crowd.model").responses_.n_responses == n_answers - 1
+    assert cs.load(crowd / "crowd.model").result_.answers.n_responses == n_answers - 1
 
 
 def test_columns_with_other_names(crowd):
@@ -222,7 +222,7 @@ def test_two_rows_of_a_worker_about_an_item(crowd):
     assert done.exit_code == 2
     assert done.stderr.endswith("in all. Remove them.\n")
     assert run("update", model, more, "--duplicates", "last", "-q").exit_code == 0
-    assert "w99" in cs.load(model).workers_
+    assert "w99" in cs.load(model).result_.names.workers
 
 
 def test_two_answers_to_a_question_of_an_annotation_tool(tmp_path):
@@ -246,7 +246,7 @@ def test_two_answers_to_a_question_of_an_annotation_tool(tmp_path):
 
 def test_a_round_of_questions_of_which_half_are_answered(crowd):
     model, asked = crowd / "crowd.model", crowd / "questions.csv"
-    n_answers = cs.load(model).responses_.n_responses
+    n_answers = cs.load(model).result_.answers.n_responses
     assert run("next", model, "--questions", "-n", "8", "-o", asked, "-q").exit_code == 0
     rows = [line.split(",") for line in asked.read_text().splitlines()]
     for row in rows[1:5]:
@@ -257,7 +257,7 @@ def test_a_round_of_questions_of_which_half_are_answered(crowd):
     assert "4 rows" in done.stderr
     assert "Left out, since they are not answered yet" in done.stderr
     assert "4 new answers" in done.stdout
-    assert cs.load(model).responses_.n_responses == n_answers + 4
+    assert cs.load(model).result_.answers.n_responses == n_answers + 4
     again = run("next", model, "--questions", "-n", "8", "--asked", asked, "--json")
     pairs = [[str(question["item"]), question["worker"]] for question in json.loads(again.stdout)["questions"]]
     assert not [pair for pair in pairs if pair in [row[:2] for row in rows]]
@@ -394,8 +394,8 @@ def test_two_updates_at_once_lose_no_answers(crowd, monkeypatch):
     done = run("update", model, crowd / "new.csv", "-o", crowd / "labels.csv")
     assert done.exit_code == 2
     assert "has changed since it was read" in " ".join(done.stderr.split())
-    assert "w99" in cs.load(model).workers_
+    assert "w99" in cs.load(model).result_.names.workers
     assert (crowd / "labels.csv").read_bytes() == labels
     assert not [name for name in os.listdir(crowd) if name.startswith(".")]
     assert run("update", model, crowd / "new.csv", "-q").exit_code == 0
-    assert cs.load(model).responses_.n_responses == 1501
+    assert cs.load(model).result_.answers.n_responses == 1501

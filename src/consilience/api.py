@@ -130,7 +130,7 @@ def fuse(
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
         with each I-X). If classes are ordered, a model chosen so has ``workers="ordinal"``, unless `workers` are given.
         With "auto", 3 to 11 consecutive whole numbers count as ordered if hidden answers are predicted clearly better
-        that way: `scale_check_` tells. Say ``ordered=False`` if they are only names, or ``ordered=True``.
+        that way: ``result_.scale_check`` tells. Say ``ordered=False`` if they are only names, or ``ordered=True``.
     engine : optional
         Where to work; see `consilience.engines`.
     callback : callable, optional
@@ -296,7 +296,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     -------
     Model, Questions or BradleyTerry
         Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
-        The default classifier is there, and so are the answers (`responses_`), unless they were left out.
+        The default classifier is there, and so are the answers (``result_.answers``), unless they were left out.
 
     Examples
     --------

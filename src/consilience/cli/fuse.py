@@ -239,7 +239,7 @@ def read_item_content(options: SimpleNamespace, model: Any) -> dict[str, object]
     table = open_file(options.source, format=options.format if options.format in formats else None)
     if options.content not in table.names:
         raise table.no_column("content", options.content, "content")
-    responses = model.responses_
+    responses = model.result_.answers
     roles = ("item",) if responses.sequences is None else ("sequence", "position")
     names = {role: responses.columns.get(role, role) for role in roles}
     return {role: table.read(name) for role, name in (names | {"content": options.content}).items()}

@@ -147,7 +147,7 @@ def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> D
     if judged != "label":
         facts.append(Fact("", "Counted", None, f"are {judged}s: each of an item is an answer and a label of its own."))
     if model.result_.calibrated is not None:
-        facts.append(Fact("calibration", "Calibration", model.explain_calibration()))
+        facts.append(Fact("calibration", "Calibration", model.result_.explain_calibration()))
     keys = changed.column_names[: changed.column_names.index("label_before")]
     columns = [*(Column(key, key) for key in keys), Column("label_before", "before"), Column("label", "now")]
     columns += [Column("confidence", "confidence", "figure"), Column("new_answers", "new answers", "count")]
@@ -278,7 +278,7 @@ def run_next(
             fact = "Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all"
         empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     elif stop is not None:
-        table, kept = found.stop_items(stop), found.undecided(stop)
+        table, kept = found.stop_items(stop), found.result_.undecided(stop)
         title, advice = f"Items of {shown} to stop paying for, most certain first", ""
         fact, empty = ("Certain", kept.describe()), ("Nothing to stop", kept.describe())
         figures = {"n_stopped": kept.n_kept, "n_open": kept.n_open, "expected_errors": kept.expected_errors}

@@ -196,7 +196,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         facts.append(Fact("comparison", "Verdict", value, verdict))
         for name, said in () if all_known else (("Expected", words["expected"]), ("Agreement", words["alpha"])):
             facts += [Fact("", name, None, to_sentence(said))] if said else []
-    kept, opened = None if undecided is None else model.undecided(undecided), None
+    kept, opened = None if undecided is None else model.result_.undecided(undecided), None
     if kept is not None:
         rates = {"share_kept": kept.share_kept, "expected_error_rate": kept.expected_error_rate}
         opened = {**kept._asdict(), **rates, "explanation": kept.describe()}
@@ -227,7 +227,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("features", "Features", taught, "" if guided is None else guided.describe()),
         Fact("smoothing", "", course.smoothing),
         Fact("power", "", None if calibrated is None else calibrated.found.power),
-        Fact("calibration", "", None if calibrated is None else model.explain_calibration()),
+        Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
         Fact("copies", "", [names.workers[group].tolist() for group in found.copies]),
     ]
     return facts

@@ -189,7 +189,7 @@ def describe_confidence(view: View) -> list[Part]:
         parts.append(Text([SHARED_ERRORS], quiet=True))
     if kept is not None and reliability is not None:
         parts.append(Section(kept.title, [kept]))
-    origin = [] if found.calibrated is None else [view.model.explain_calibration()]
+    origin = [] if found.calibrated is None else [view.model.result_.explain_calibration()]
     origin += [] if found.guidance is None else [found.guidance.findings.describe()]
     if origin:
         parts.append(Section("Where the probabilities come from", [Text([each]) for each in origin]))

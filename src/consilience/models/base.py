@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
-    from ..results.label_files import Undecided
     from ..results.prediction import Applied
     from ..results.saving import SavedModel
     from .updating import Update
@@ -49,6 +48,14 @@ MEANT = {
     **dict.fromkeys(("labels", "predictions_"), "The fused labels are in labels_; to_frame() has them as a table."),
     **dict.fromkeys(("confidence", "confidence_"), "to_frame() has the confidence of each label."),
     **dict.fromkeys(("errors_", "confusion_matrix_"), "Confusion matrices of the workers are in confusion_."),
+    "workers_": "The ids of the workers are in result_.names.workers, and beside their figures in worker_report().",
+    "scale_check_": "Whether whole numbers are a scale is in result_.scale_check.",
+    "responses_": "The answers of the fit are in result_.answers.",
+    "explain_calibration": "Use result_.explain_calibration().",
+    **dict.fromkeys(
+        ("expected_accuracy_low_", "expected_accuracy_high_"),
+        "The share of right labels and the ends of its interval are in result_.expected_accuracy.",
+    ),
 }
 
 
@@ -59,8 +66,10 @@ def has_further(found: Result, name: str) -> bool:
 
 # Where attributes and methods apply that not all fitted models have.
 APPLIES: dict[str, Callable[[Result], bool]] = {
-    **dict.fromkeys(("comparison_", "scale_check_", "soft_check_"), lambda found: found.by_fuse),
+    "comparison_": lambda found: found.by_fuse,
+    "copies_": lambda found: bool(found.copies),
     "graph_check_": lambda found: found.graph_check is not None,
+    "soft_check_": lambda found: found.soft_check is not None,
     **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
     "to_masks": lambda found: found.task.name == "masks",
     "drift_report": lambda found: found.drift is not None,
@@ -118,7 +127,6 @@ class Model(LabelEstimator):
     labels_ = Found(lambda found: found.labels.values, "The fused label of each item.")
     posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
     classes_ = Found(lambda found: found.names.classes, "What can be true.")
-    workers_ = Found(lambda found: found.names.workers, "Worker ids.")
     prior_ = Found(lambda found: found.prior, "Class prior.")
     confusion_ = Found(lambda found: found.learned.confusion, "How each worker answers, [worker, truth, answer].")
     trace_ = Found(lambda found: found.course.trace, "The objective before each iteration and at the end.")
@@ -126,16 +134,6 @@ class Model(LabelEstimator):
     converged_ = Found(lambda found: found.course.converged, "Whether the fit settled.")
     expected_accuracy_ = Found(
         lambda found: found.labels.mean_confidence, "Share of the labels that are right, by their probabilities."
-    )
-    expected_accuracy_low_ = Found(
-        lambda found: found.expected_accuracy[1], "Lower end of the 95 % interval of the share of right labels."
-    )
-    expected_accuracy_high_ = Found(
-        lambda found: found.expected_accuracy[2], "Upper end of the 95 % interval of the share of right labels."
-    )
-    responses_ = Found(
-        lambda found: found.answers,
-        "The answers that the model was fitted to. They are not copied: the model holds the same arrays.",
     )
     copies_ = Found(
         lambda found: [found.names.workers[group].tolist() for group in found.copies],
@@ -152,10 +150,6 @@ class Model(LabelEstimator):
     soft_check_ = Found(
         lambda found: need_fuse(found, found.soft_check),
         "How `fuse` chose among ways of fusing soft votes; None for other answers.",
-    )
-    scale_check_ = Found(
-        lambda found: need_fuse(found, found.scale_check),
-        "Whether whole numbers are a scale, of a model for which `fuse` had to find out; else None.",
     )
 
     @property
@@ -406,7 +400,7 @@ class Model(LabelEstimator):
         ----------
         undecided : float, optional
             Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
-            `labels_` does not change. The method `undecided` counts how many are kept.
+            `labels_` does not change. The method ``result_.undecided`` counts how many are kept.
         label_by : {"mode", "median"}, optional
             What the label is: the most probable class, or the median of ordered classes. Known labels stay. Confidence
             is the probability of the label, whichever it is. Default: as the model was fitted.
@@ -435,30 +429,6 @@ class Model(LabelEstimator):
 
         least = None if undecided is None else check_confidence(undecided, "undecided", "write")
         write_label_files(self.result_, to_path("path", "write", path), least)
-
-    def undecided(self, confidence: float) -> Undecided:
-        """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
-
-        The expectation is as good as the probabilities are. Without known labels it is often too low, since errors that
-        workers share cannot be seen.
-
-        Parameters
-        ----------
-        confidence : float
-            From 0 to 1. `to_frame(undecided=confidence)` leaves the other labels open.
-
-        Examples
-        --------
-        >>> import consilience as cs
-        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
-        >>> print(fused.undecided(0.9).describe())
-        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. If workers err independently, 3.1% of
-        these are wrong (about 8.7). Real workers share errors: on 23 real crowds 10% of the labels were expected to be
-        wrong, and 20% were.
-        """
-        from ..results.label_files import check_confidence, count_kept
-
-        return count_kept(self.result_, check_confidence(confidence, "confidence", "undecided"))
 
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
@@ -636,7 +606,7 @@ class Model(LabelEstimator):
             The file.
         answers : bool, default True
             Whether the answers are written too, and the graph of a `MarkovField`: who said what about which item.
-            Without them `responses_` of the loaded model is not available. All results are, and `predict` works. A
+            Without them `result_.answers` of the loaded model is not available. All results are, and `predict` works. A
             model that was fitted to answers on disk is always written without them, and without labels.
         texts : bool, default True
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
@@ -711,8 +681,8 @@ class Model(LabelEstimator):
         fit and its probability; expected_errors, how many labels are expected to be wrong, of this item and all items
         above it. The last row has the expected number of errors among all items of the table.
 
-        The expectation is as good as the probabilities are. Without known labels it is often too low; see `undecided`,
-        which says so in words.
+        The expectation is as good as the probabilities are. Without known labels it is often too low:
+        ``result_.undecided`` says so in words.
 
         Parameters
         ----------
@@ -807,11 +777,11 @@ class Model(LabelEstimator):
 
         While less than a tenth of the answers has come or changed since the last whole fit, three things that are
         expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
-        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
-        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
-        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
-        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
-        again after each update, and for this its power is found again, too.
+        that is learned, and which workers copy each other. ``result_.explain_calibration()`` says so. With 500,000
+        answers or more, the loop then also starts from where the fit stood, which takes a few iterations. With fewer it
+        starts as `fit` does, which is fast enough: another start can lead to another result. After a tenth, or with new
+        known labels, everything is fitted again from the beginning. A model from `consilience.fuse` is compared with
+        majority vote again after each update, and for this its power is found again, too.
 
         Parameters
         ----------
@@ -839,7 +809,7 @@ class Model(LabelEstimator):
         >>> import consilience as cs
         >>> answers = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
         >>> model = cs.DawidSkene().fit(answers)
-        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
+        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).result_.answers.items
         array([1, 2, 3])
         """
         from .updating import update_model

@@ -72,14 +72,16 @@ class DawidSkene(StreamingModel):
         the class prior.
     uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
         The posteriors of the fit itself.
-    classes_, workers_ : ndarray
-        What can be true, and who answered, as `Answers.classes` and `workers`.
+    classes_ : ndarray
+        What can be true, as `Answers.classes`.
     power_ : float
-        What posteriors were raised to. `explain_calibration` says how it was found.
+        What posteriors were raised to. ``result_.explain_calibration()`` says how it was found.
     smoothing_ : tuple of float
         The pseudo-counts off the diagonal and on it that were used, None if an array was given.
-    expected_accuracy_, expected_accuracy_low_, expected_accuracy_high_ : float
-        Share of the labels that are right, by their probabilities, and the ends of its 95 % interval.
+    expected_accuracy_ : float
+        Share of the labels that are right, by their probabilities; ``result_.expected_accuracy`` has its interval, too.
+    result_ : Result
+        All that was found, with the names of workers (``result_.names.workers``) and the answers (``result_.answers``).
     prior_ : ndarray of shape (n_classes,)
         Class prior.
     confusion_ : ndarray of shape (n_workers, n_classes, n_labels)

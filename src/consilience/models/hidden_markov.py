@@ -22,7 +22,7 @@ from ..inference.structures import AnyStructure, StructureParameters, Summary
 from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result
 from .base import Found
-from .latent import StreamingModel, describe_age
+from .latent import StreamingModel
 
 
 def chain_of(found: Result) -> ChainParameters:
@@ -182,7 +182,7 @@ class HiddenMarkov(StreamingModel):
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
         first = " It was chosen by the first batch of answers, and kept since." if found.n_batches > 1 else ""
-        return explain_choice(self.coupling_, found.coupling_scores, words) + describe_age(found) + first
+        return explain_choice(self.coupling_, found.coupling_scores, words) + found.describe_age() + first
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"

@@ -14,7 +14,7 @@ from ..answers.previews import build_report
 from ..answers.tagging import are_tags
 from ..arguments import is_whole as is_whole_number
 from ..engines import Engine
-from ..errors import NotFittedError, parameter_error, plural, warn
+from ..errors import NotFittedError, parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.em import Fit, Learned, decode_labels, infer_as_used, run_em
@@ -205,16 +205,6 @@ class LatentModel(Model, LatentEstimator):
             **by_others,
         )
 
-    def explain_calibration(self) -> str:
-        """Say in words how the probabilities were calibrated."""
-        found = self.result_
-        calibration = calibrated_of(found).found
-        if calibration.given and isinstance(self.calibration, str) and self.calibration == "none":
-            return "Probabilities are those of the fit, without correction, as was asked for."
-        # A model from `fuse` finds it at each update.
-        is_old = not calibration.given and not found.by_fuse
-        return calibration.describe() + (describe_age(found) if is_old else "")
-
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
@@ -318,13 +308,6 @@ class StreamingModel(LatentModel):
     def _describe(self) -> str:
         n_batches = self.result_.n_batches
         return super()._describe() + (f"; the last of {n_batches:,} batches" if n_batches > 1 else "")
-
-
-def describe_age(found: Result) -> str:
-    """Return in words how many answers have come since power and coupling were found; empty if none have."""
-    if not found.n_changes:
-        return ""
-    return f" This was found before the last {plural(found.n_changes, 'answer')} came or changed."
 
 
 def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:

@@ -36,8 +36,6 @@ class MajorityVote(Model):
     labels_, posterior_, classes_, prior_, confusion_
         Results. `confusion_` compares each worker with the vote shares, and is worked out when it is first used;
         `score` is the likelihood under these matrices.
-    workers_
-        As for `DawidSkene`.
     trace_, n_iter_, converged_
         Empty, 0 and True: a vote takes no iterations.
     copies_ : list

@@ -32,7 +32,7 @@ from ..results.comparison import GraphCheck, describe_usual
 from ..results.fitting import align, make_source
 from ..results.result import Result
 from .base import Found, NoBatches
-from .latent import LatentModel, describe_age
+from .latent import LatentModel
 from .opening import open_gold_tables
 
 
@@ -263,7 +263,7 @@ class MarkovField(LatentModel):
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + describe_age(found) + heard
+        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + found.describe_age() + heard
 
     @property
     def usual_weight(self) -> float:

@@ -56,7 +56,7 @@ class MomentMatching(Model):
 
     Attributes
     ----------
-    labels_, posterior_, classes_, prior_, confusion_, workers_
+    labels_, posterior_, classes_, prior_, confusion_
         As for `DawidSkene`.
     trace_ : ndarray
         The objective after each sweep (implicit: without its constant). It falls.

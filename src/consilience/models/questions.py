@@ -554,13 +554,13 @@ def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
 def report_workers(questions: Mapping[str, Model]) -> dict[str, Column]:
     """The columns of the report on workers over all questions."""
     models = [in_arrow(model) for model in questions.values()]
-    every = models[0].workers_
+    every = models[0].result_.names.workers
     for model in models[1:]:
-        every, _ = add_values(every, model.workers_)
+        every, _ = add_values(every, model.result_.names.workers)
     # One row per worker, one column per question.
     answers, accuracy, chance = (np.full((len(every), len(models)), np.nan) for _ in range(3))
     for q, model in enumerate(models):
-        place, report = lookup(every, to_column(model.workers_)), model.worker_report()
+        place, report = lookup(every, to_column(model.result_.names.workers)), model.worker_report()
         for name, figures in (("answers", answers), ("accuracy", accuracy), ("chance", chance)):
             if name in report.column_names:
                 figures[place, q] = np.array(report[name].to_pylist(), np.float64)

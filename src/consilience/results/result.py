@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,9 @@ from ..options import LABEL_BY
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .intervals import UNCHECKED, Intervals, Past
+
+if TYPE_CHECKING:
+    from .label_files import Undecided
 
 # Items that tables of labels are made of at a time.
 RUN = 1 << 20
@@ -377,6 +380,48 @@ class Result:
         """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
         value, (low, high) = self.labels.mean_confidence, self.intervals.expected.tolist()
         return value, min(low, value), max(high, value)
+
+    def undecided(self, confidence: float) -> Undecided:
+        """How many labels have at least this confidence, and how many of these are expected to be wrong.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low, since errors that
+        workers share cannot be seen.
+
+        Parameters
+        ----------
+        confidence : float
+            From 0 to 1. `Model.to_frame(undecided=confidence)` leaves the other labels open.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> print(fused.result_.undecided(0.9).describe())
+        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. If workers err independently, 3.1% of
+        these are wrong (about 8.7). Real workers share errors: on 23 real crowds 10% of the labels were expected to be
+        wrong, and 20% were.
+        """
+        from .label_files import check_confidence, count_kept
+
+        return count_kept(self, check_confidence(confidence, "confidence", "undecided"))
+
+    def explain_calibration(self) -> str:
+        """How the probabilities were calibrated, in words."""
+        if self.calibrated is None:
+            raise NotFittedError(f"The probabilities of a {self.model} are not calibrated.")
+        calibration = self.calibrated.found
+        if calibration.given:
+            if np.array_equal(self.labels.posterior, self.labels.fitted):
+                return "Probabilities are those of the fit, without correction, as was asked for."
+            return calibration.describe()
+        # A model from `fuse` finds it at each update.
+        return calibration.describe() + ("" if self.by_fuse else self.describe_age())
+
+    def describe_age(self) -> str:
+        """How many answers have come since power and coupling were found, in words; empty if none have."""
+        if not self.n_changes:
+            return ""
+        return f" This was found before the last {plural(self.n_changes, 'answer')} came or changed."
 
 
 def describe_left_out(workers: int, answers: int | None) -> str:
