@@ -37,7 +37,7 @@ from ..answers.columns import (
     to_values,
 )
 from ..answers.item_tables import read_figures
-from ..answers.tables import Table, build_frame, is_table, open_frame, read_distinct
+from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
 from .base import FUSED
@@ -178,44 +178,7 @@ class Spans:
         Spans(2 spans in 2 documents by 2 workers, 1 type: 'PER')
         """
         names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
-        documents, contents = _read_texts(texts, names)
-        table = open_frame(spans, "the table of spans")
-        parameters = {role: "label" if role == "type" else role for role in names}
-        table = table.prefer({role: table.need(role, names[role], each) for role, each in parameters.items()})
-        owner = _find_documents(table, documents)
-        marks, types = _read_rows(table, owner, np.arange(table.n_rows))
-        said = table.values(table.need("worker"), "Say who marked each span.")
-        if is_table(readings):
-            read = open_frame(readings, "the table of readings").prefer(names)
-            said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
-            owner = np.append(owner, _find_documents(read, documents))
-        elif not (isinstance(readings, str) and readings in ("marked", "all")):
-            expected = "'marked', 'all' or a table of document and worker"
-            raise parameter_error("readings", "Spans.from_frame", expected, readings)
-        codes, workers = encode_sorted(said)
-        pairs = np.stack([owner, codes.astype(np.int64)], axis=1)
-        if isinstance(readings, str) and readings == "all":
-            pairs = np.indices((len(documents), len(workers))).reshape(2, -1).T
-        layers, gold_documents = [marks._replace(worker=codes[: table.n_rows].astype(np.int64))], np.empty(0, np.int64)
-        if gold is not None:
-            truth = open_frame(gold, "gold").prefer(names)
-            owner = _find_documents(truth, documents)
-            known, known_types = _read_rows(truth, owner, _find_marked(truth))
-            types += known_types
-            layers.append(known)
-            gold_documents = np.unique(owner)
-        labels, (marks, *known_marks) = _check_layers(documents, contents, layers, types)
-        return cls(
-            documents,
-            contents,
-            workers,
-            labels,
-            marks,
-            np.unique(pairs, axis=0),
-            gold=known_marks[0] if known_marks else None,
-            gold_documents=gold_documents,
-            backend=table.backend,
-        )
+        return _read_tables(spans, texts, readings, gold, names)
 
     def to_responses(self) -> Answers:
         """Return the spans as answers about tokens, in the form of IOB2 tags.
@@ -412,12 +375,10 @@ def collect_texts(texts: Iterable[MarkedText], origin: tuple[str, str] | None = 
     Spans(1 span in 1 document by 2 workers, 1 type: 'PER')
     """
     documents: dict[str, MarkedText] = {}
-    number: dict[str, int] = {}
-    given: dict[tuple[int, Any], Scored] = {}
-    known: dict[int, Scored] = {}
+    given: dict[tuple[Any, Any], Scored] = {}
+    known: dict[Any, Scored] = {}
     for each in texts:
         first = documents.setdefault(str(each.name), each)
-        document = number.setdefault(str(each.name), len(number))
         if each.text != first.text:
             raise InputError(
                 f"{each.place}: the text of {shorten(each.name)} is {shorten(each.text)}, and {shorten(first.text)} "
@@ -425,56 +386,30 @@ def collect_texts(texts: Iterable[MarkedText], origin: tuple[str, str] | None = 
                 "Give a document the same text, with the same tokens, in all files.",
             )
         for worker, spans, _ in each.readings:
-            if worker is None and known.setdefault(document, spans).keys() != spans.keys():
+            if worker is None and known.setdefault(first.name, spans).keys() != spans.keys():
                 raise InputError(
                     f"{each.place}: two annotations are marked as ground truth, and differ.", "Keep one of them."
                 )
-            if worker is not None and given.setdefault((document, worker), spans) is not spans:
+            if worker is not None and given.setdefault((first.name, worker), spans) is not spans:
                 raise InputError(
                     f"{each.place}: {shorten(each.name)} has several annotations by the same worker, "
                     f"{shorten(worker)}.",
                     "Keep one of them.",
                 )
-    if not documents:
-        raise InputError("There are no documents.", "Give at least one text.")
-    codes, workers = encode_sorted(to_column([worker for _, worker in given], "Ids of workers"))
-    readings = np.array([(d, code) for (d, _), code in zip(given, codes.tolist(), strict=True)], np.int64).reshape(
-        -1, 2
-    )
-    marked = list(zip(readings.tolist(), given.values(), strict=True))
-    sure = [((document, 0), spans) for document, spans in known.items()]
-    layers, types = [], []
-    for layer in (marked, sure):
-        rows = [
-            (*owner, start, end, 0, np.nan if score is None else score)
-            for owner, spans in layer
-            for (start, end, _), score in spans.items()
-        ]
-        types += [label for _, spans in layer for _, _, label in spans]
-        columns = np.array(rows, np.float64).reshape(-1, 6).T
-        scores = None if np.isnan(columns[5]).all() else columns[5]
-        document, worker, start, end, code = columns[:5].astype(np.int64)
-        layers.append(Marks(document, worker, start, end, code, scores))
+    marked = [(*owner, *span, score) for owner, spans in given.items() for span, score in spans.items()]
+    sure = [(name, None, *span, None) for name, spans in known.items() for span in spans or [(None, None, None)]]
+    tables = []
+    for rows in (marked, [(*owner, *[None] * 4) for owner in given], sure):
+        columns = list(zip(*rows, strict=True)) or [()] * 6
+        tables.append(dict(zip(("document", "worker", "start", "end", "label", "confidence"), columns, strict=True)))
+    contents = {each.name: each.text for each in documents.values()}
+    found = _read_tables(tables[0], contents, tables[1], tables[2] if sure else None, {}, scored=True)
     tokens = None
     if all(each.tokens is not None for each in documents.values()):
         own = [each.tokens or [] for each in documents.values()]
         offsets = np.cumsum([0, *map(len, own)]).astype(np.int64)
         tokens = Tokens(offsets, *np.array([token for each in own for token in each], np.int64).reshape(-1, 2).T)
-    names = read_distinct([each.name for each in documents.values()], "Ids of documents")
-    contents = [each.text for each in documents.values()]
-    labels, (marks, gold) = _check_layers(names, contents, layers, types)
-    return Spans(
-        names,
-        contents,
-        workers,
-        labels,
-        marks,
-        np.unique(readings, axis=0),
-        tokens,
-        gold if known else None,
-        np.array(sorted(known), np.int64),
-        origin,
-    )
+    return replace(found, tokens=tokens, origin=origin)
 
 
 def list_texts(spans: Spans) -> list[MarkedText]:
@@ -525,6 +460,50 @@ def find_span_columns(given: object) -> dict[str, str] | None:
             return None
         return Table(list(given), given.__getitem__).find_spans()
     return open_frame(given).find_spans()
+
+
+def _read_tables(
+    spans: object, texts: object, readings: object, gold: object, names: Mapping[str, str | None], scored: bool = False
+) -> Spans:
+    """What `Spans.from_frame` reads; `scored` says whether spans have a column confidence."""
+    documents, contents = _read_texts(texts, names)
+    table = open_frame(spans, "the table of spans")
+    parameters = {role: "label" if role == "type" else role for role in names}
+    table = table.prefer({role: table.need(role, names[role], each) for role, each in parameters.items()})
+    owner = _find_documents(table, documents)
+    marks, types = _read_rows(table, owner, np.arange(table.n_rows), scored)
+    said = table.values(table.need("worker"), "Say who marked each span.")
+    if is_table(readings):
+        read = open_frame(readings, "the table of readings").prefer(names)
+        said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
+        owner = np.append(owner, _find_documents(read, documents))
+    elif not (isinstance(readings, str) and readings in ("marked", "all")):
+        expected = "'marked', 'all' or a table of document and worker"
+        raise parameter_error("readings", "Spans.from_frame", expected, readings)
+    codes, workers = encode_sorted(said)
+    pairs = np.stack([owner, codes.astype(np.int64)], axis=1)
+    if isinstance(readings, str) and readings == "all":
+        pairs = np.indices((len(documents), len(workers))).reshape(2, -1).T
+    layers, gold_documents = [marks._replace(worker=codes[: table.n_rows].astype(np.int64))], np.empty(0, np.int64)
+    if gold is not None:
+        truth = open_frame(gold, "gold").prefer(names)
+        owner = _find_documents(truth, documents)
+        known, known_types = _read_rows(truth, owner, _find_marked(truth))
+        types += known_types
+        layers.append(known)
+        gold_documents = np.unique(owner)
+    labels, (marks, *known_marks) = _check_layers(documents, contents, layers, types)
+    return Spans(
+        documents,
+        contents,
+        workers,
+        labels,
+        marks,
+        np.unique(pairs, axis=0),
+        gold=known_marks[0] if known_marks else None,
+        gold_documents=gold_documents,
+        backend=table.backend,
+    )
 
 
 def _find_marked(table: Table) -> Indices:
@@ -579,7 +558,7 @@ def _find_documents(table: Table, documents: Values) -> Indices:
     return found
 
 
-def _read_rows(table: Table, document: Indices, rows: Indices) -> tuple[Marks, list[str]]:
+def _read_rows(table: Table, document: Indices, rows: Indices, scored: bool = False) -> tuple[Marks, list[str]]:
     """The spans in some rows, without workers and types, and these; `document` is that of every row of the table."""
     offsets = []
     for role in ("start", "end"):
@@ -598,7 +577,8 @@ def _read_rows(table: Table, document: Indices, rows: Indices) -> tuple[Marks, l
     nobody = np.zeros(len(rows), np.int64)
     types = [spell_surrogates(str(value)) for value in to_values(column).tolist()]
     start, end = offsets
-    return Marks(document[rows], nobody, start, end, nobody), types
+    confidence = read_figures(table, "confidence")[rows] if scored else np.empty(0)
+    return Marks(document[rows], nobody, start, end, nobody, None if np.isnan(confidence).all() else confidence), types
 
 
 def read_sole_spans(given: object, name: str, documents: Values, texts: list[str], fused: bool = False) -> Spans:
@@ -632,9 +612,7 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     codes, own = encode_in_order_of_appearance(column)
     contents = [texts[n] if n >= 0 else "" for n in lookup(documents, to_column(own)).tolist()]
     rows = _find_marked(table)
-    marks, types = _read_rows(table, codes.astype(np.int64), rows)
-    if "confidence" in table.names:
-        marks = marks._replace(confidence=read_figures(table, "confidence")[rows])
+    marks, types = _read_rows(table, codes.astype(np.int64), rows, "confidence" in table.names)
     labels, (gold,) = _check_layers(own, contents, [marks], types, some_unknown=True)
     nothing, nobody = pick_marks(gold, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
     found = Spans(own, contents, objects([]), labels, nothing, nobody, gold=gold, gold_documents=np.arange(len(own)))
