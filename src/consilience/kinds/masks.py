@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -301,7 +301,7 @@ class Masks:
         }
 
 
-class FusedMasks(Mapping[Any, Values]):
+class FusedMasks(dict[Any, Values]):
     """One mask for each image: ``masks[image]`` is an array of the values that the readers' masks hold.
 
     Attributes
@@ -311,18 +311,9 @@ class FusedMasks(Mapping[Any, Values]):
     """
 
     def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
+        super().__init__({image: pictures.decode(part) for image, part in pictures.split(codes).items()})
         self.pictures = pictures
         self.confidence = pictures.split(confidence)
-        self._codes = pictures.split(codes)
-
-    def __getitem__(self, image: object) -> Values:
-        return self.pictures.decode(self._codes[image])
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._codes)
-
-    def __len__(self) -> int:
-        return len(self._codes)
 
     def __repr__(self) -> str:
         return f"FusedMasks({self.pictures.describe()})"
@@ -532,38 +523,38 @@ class MasksKind(Kind[Masks]):
 
     @classmethod
     def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:
-        """Return the class that readers gave to each pixel."""
+        """The class that readers gave to each pixel."""
         return cls(brought.pictures), brought.to_responses()
 
     @classmethod
     def describe(cls, brought: Masks) -> str:
-        """Return how many masks there are, by whom and of what."""
+        """How many masks there are, by whom and of what."""
         masks = plural(sum(map(len, brought.codes)), "mask")
         return f"{masks} by {plural(len(brought.readers), 'reader')} of {plural(len(brought.codes), 'image')}"
 
     @classmethod
     def make_graph(cls, brought: Masks) -> Graph:
-        """Return the graph that links pixels to their neighbours."""
+        """The graph that links pixels to their neighbours."""
         return brought.graph()
 
     @classmethod
     def take_known(
         cls, brought: Masks, gold: object, open_known: Callable[[object, object], object]
     ) -> tuple[Masks, object]:
-        """Return the classes of pixels that known masks tell."""
+        """The classes of pixels that known masks tell."""
         given = [open_known(each, brought) for each in list_given(gold)]
         return brought, [list_known_pixels(brought, each) if isinstance(each, Masks) else each for each in given]
 
     def to_saved(self, texts: bool) -> TableKind:  # noqa: ARG002
-        """Return the kind of a table: files hold no sizes of images."""
+        """The kind of a table: files hold no sizes of images."""
         return TABLE
 
     def find_copies(self, r: Answers) -> list[list[int]]:
-        """Return groups of readers whose masks are the same."""
+        """Groups of readers whose masks are the same."""
         return find_same_masks(r)
 
     def collect(self, fused: Fused, labels: object) -> FusedMasks:  # noqa: ARG002
-        """Return one mask for each image."""
+        """One mask for each image."""
         return draw_masks(self, fused.labels)
 
 

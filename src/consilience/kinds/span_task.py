@@ -241,20 +241,21 @@ def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
     kinds = [(split_tag(name, LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
     types = [kinds[code] for code in labels.codes[runs.first].tolist()]
     start, end = runs.first - runs.offset, runs.stop - runs.offset
-    texts: Column = pa.nulls(len(types), pa.string())
+    texts: list[str | None] = [None] * len(types)
     if isinstance(task, SpansKind):
         document = task.fused[runs.sequence]
         base = task.offsets[document]
         start, end = task.start[base + start], task.end[base + end - 1]
         if task.texts is not None:
             places = zip(document.tolist(), start.tolist(), end.tolist(), strict=True)
-            texts = to_column([task.texts[number][first:last] for number, first, last in places] or texts)
+            texts = [task.texts[number][first:last] for number, first, last in places]
+    nothing = pa.nulls(len(types), pa.string())
     return {
         "document": to_column(ids[runs.sequence]),
         "start": to_column(start),
         "end": to_column(end),
-        "label": to_column(types or texts),
-        "text": texts,
+        "label": to_column(types) if types else nothing,
+        "text": to_column(texts) if any(texts) else nothing,
         "confidence": to_column(confidence),
     }
 
