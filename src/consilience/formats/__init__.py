@@ -113,6 +113,10 @@ class Format:
         Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
     read_only : bool
         Whether its `Codec` can read tables, but not write them.
+    head : tuple of bytes
+        What files begin with, after white space; any other is not of this format.
+    never : tuple of str
+        What names of files end in that are not of this format, whatever they hold.
     """
 
     name: str
@@ -123,6 +127,8 @@ class Format:
     outputs: tuple[str, ...] = ()
     text: bool = False
     read_only: bool = False
+    head: tuple[bytes, ...] = (b"",)
+    never: tuple[str, ...] = ()
 
     @cached_property
     def codec(self) -> Codec:
@@ -143,21 +149,22 @@ class Format:
 
 # fmt: off
 _JSON, _LINES = (".json",), (".jsonl", ".ndjson")
+_OPEN, _PLAIN = (b"{", b"["), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _FILES = (*_LINES, FOLDER)
 _CONLL = (".conll", ".bio", ".iob")
 FORMATS = (
     # Formats of annotation tools are JSON too, and so they are asked first.
-    Format("label-studio", _JSON, "label_studio:LABEL_STUDIO", "Label Studio tasks", "spans", _JSON, text=True),
-    Format("prodigy", (), "prodigy:PRODIGY", "Prodigy annotations", "spans", _LINES, text=True),
-    Format("argilla", (), "argilla:ARGILLA", "Argilla records", "spans", _JSON + _LINES, text=True),
-    Format("doccano", (), "doccano:DOCCANO", "doccano texts, one file per annotator", "spans", _FILES, text=True),
-    Format("brat", (".ann",), "brat:BRAT", "brat annotations, one folder per annotator", "spans", (FOLDER,)),
-    Format("conll", _CONLL, "conll:CONLL", "CoNLL columns of tags", "spans", _CONLL, text=True),
+    Format("label-studio", _JSON, "label_studio:LABEL_STUDIO", "Label Studio tasks", "spans", _JSON, True, head=_OPEN),
+    Format("prodigy", (), "prodigy:PRODIGY", "Prodigy annotations", "spans", _LINES, text=True, head=_OPEN),
+    Format("argilla", (), "argilla:ARGILLA", "Argilla records", "spans", _JSON + _LINES, text=True, head=_OPEN),
+    Format("doccano", (), "doccano:DOCCANO", "doccano texts, one file per worker", "spans", _FILES, True, head=_OPEN),
+    Format("brat", (".ann",), "brat:BRAT", "brat annotations, one folder per worker", "spans", (FOLDER,)),
+    Format("conll", _CONLL, "conll:CONLL", "CoNLL columns of tags", "spans", _CONLL, text=True, never=_PLAIN),
     Format("csv", (".csv",), "tables:CSV", "comma-separated table", text=True),
     Format("tsv", (".tsv",), "tables:TSV", "tab-separated table", text=True),
-    Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True),
-    Format("parquet", (".parquet",), "tables:PARQUET", "Parquet table"),
-    Format("arrow", (".arrow", ".feather"), "tables:ARROW", "Arrow table"),
+    Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True, head=_OPEN),
+    Format("parquet", (".parquet",), "tables:PARQUET", "Parquet table", head=(b"PAR1",)),
+    Format("arrow", (".arrow", ".feather"), "tables:ARROW", "Arrow table", head=(b"ARROW1", b"\xff\xff\xff\xff")),
     Format("masks", (), "masks:MASKS", "masks of images, one folder per reader", "masks", (FOLDER,)),
 )
 # fmt: on

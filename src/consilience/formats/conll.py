@@ -244,9 +244,9 @@ def _write_columns(spans: Spans, path: str) -> None:
                 raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
 
 
-def recognise_columns(head: bytes, path: str) -> bool:
+def recognise_columns(head: bytes, _path: str) -> bool:
     """Whether all lines in the first bytes are tokens with tags, comments or blank, and some tag has a type."""
-    if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or b"\0" in head:
+    if b"\0" in head:
         return False
     lines = head.decode("utf-8-sig", errors="ignore").splitlines()
     lines = lines[:-1] if len(head) >= HEAD else lines

@@ -56,29 +56,29 @@ def quote_path(path: str) -> str:
 
 
 def find_format(path: str) -> Format | None:
-    """The format in which to read a file: the one its content shows, else the one its suffix names, or None."""
+    """The format in which to read a file: the one its content shows, else the one its suffix names, or None.
+
+    Standard input has no suffix: it is JSON lines if it begins with an object, TSV if there are tabs, else CSV.
+    """
     try:
         with open_input(path) as stream:
             head = bytes(stream.read(HEAD))
     except OSError:
         head = b""  # the reader will say why
+    text, formats = head.removeprefix(b"\xef\xbb\xbf").lstrip(), readable_formats()
     if path == STANDARD_INPUT:
-        return _find_format_of_text(head)
-    formats = readable_formats()
-    shown = (each for each in formats if each.codec.recognise is not None and each.codec.recognise(head, path))
-    return next(shown, None) or next((each for each in formats if each.fits(path)), None)
-
-
-def _find_format_of_text(head: bytes) -> Format:
-    """The format of what is on standard input: one that its content shows, TSV if there are tabs, else CSV."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    formats = [] if head.startswith(_BINARY) else readable_formats()
-    shown = (each for each in formats if each.codec.recognise is not None and each.codec.recognise(head, "-.csv"))
-    found = next(shown, None)
-    if found is None:
-        name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
-        found = find_by_name(name)
-    if found is None or found.outputs or text.startswith(b"[") or head.startswith(_BINARY):
+        usual = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
+        found = find_by_name(usual)
+    else:
+        found = next((each for each in formats if each.fits(path)), None)
+    if path != STANDARD_INPUT or not text.startswith((b"[", *_BINARY)):
+        name = "-.csv" if path == STANDARD_INPUT else path.lower()
+        for each in formats:
+            may_be = text.startswith(each.head) and not name.endswith(each.never)
+            if may_be and each.codec.recognise is not None and each.codec.recognise(head, path):
+                found = each
+                break
+    if path == STANDARD_INPUT and (found is None or found.outputs or text.startswith((b"[", *_BINARY))):
         raise InputError(
             "Standard input must be CSV, TSV or JSON lines, and no file of an annotation tool.",
             "Give the name of the file.",
@@ -91,7 +91,7 @@ def open_input(path: str) -> Any:
     if path == STANDARD_INPUT:
         return _open_standard_input()
     with open_raw(path, "rb") as file:
-        compressed = is_gzip(file.read(len(_GZIP))) or _is_compressed(path)
+        compressed = file.read(len(_GZIP)) == _GZIP or path.lower().endswith(".gz")
     return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
 
 
@@ -106,14 +106,9 @@ def _open_standard_input() -> Any:
     return pa.input_stream(pa.BufferReader(buffer), compression="gzip" if compressed else None)
 
 
-def is_gzip(head: bytes) -> bool:
-    """Tell compressed content by its first bytes."""
-    return head.startswith(_GZIP)
-
-
 def open_output(path: str) -> Any:
     """A stream that writes to a file, compressed if its suffix says so."""
-    return pa.output_stream(open_raw(path, "wb"), compression="gzip" if _is_compressed(path) else None)
+    return pa.output_stream(open_raw(path, "wb"), compression="gzip" if path.lower().endswith(".gz") else None)
 
 
 def open_raw(path: str, mode: str) -> Any:
@@ -122,10 +117,6 @@ def open_raw(path: str, mode: str) -> Any:
         system, inner = _find_system(path)
         return pa.PythonFile(system.open(inner, "rb"), mode="r")
     return pa.OSFile(os.fsencode(path), mode)
-
-
-def _is_compressed(path: str) -> bool:
-    return path.lower().endswith(".gz")
 
 
 # -------------------------------------------------------------------------------------------------- lines of text

@@ -159,7 +159,7 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
     named = find_by_name(format)
     if named is not None and named.kind == "spans":
         return [path], named  # readers of tools know by themselves how files belong together
-    if is_brat(path):
+    if os.path.isdir(path) and is_brat(path):
         say_spans(path, "brat")
     if named is not None:
         inputs = list_inputs(path)

@@ -144,10 +144,10 @@ def find_source(path: str, format: Any = None) -> Format | None:
         return named if named is not None and named.outputs else None
     if path == STANDARD_INPUT:
         return None
-    if are_masks(path):
+    if (os.path.isdir(path) or path.lower().endswith((NPY, NPZ))) and are_masks(path):
         return find_by_name("masks")
     try:
-        shared = find_by_name("brat") if is_brat(path) else share_format(path)[1]
+        shared = find_by_name("brat") if os.path.isdir(path) and is_brat(path) else share_format(path)[1]
     except (InputError, OSError):
         return None
     return shared if shared is not None and shared.outputs else None
@@ -275,7 +275,8 @@ def take_answers(source: Any, **columns: Any) -> Answers | Tags:
         columns |= {"format": form}
     else:
         table = open_frame(source)
-    return read_rows(table, columns | {"items": _open_items(columns)})
+    items = columns.get("items")
+    return read_rows(table, columns if items is None else columns | {"items": _open_items(columns)})
 
 
 def _open_items(columns: Mapping[str, Any]) -> Any:
@@ -289,9 +290,10 @@ def _open_items(columns: Mapping[str, Any]) -> Any:
 def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     """The table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
-    if not is_file_format:
+    if format is not None and not is_file_format:
         _check_form(format, "read_answers", readable_formats())
-    votes = None if is_file_format else open_votes(path, format)
+    may_be_votes = format == SOFT_FILES or path.lower().endswith(NPY) or not os.path.isfile(path)
+    votes = open_votes(path, format) if may_be_votes and not is_file_format else None
     if votes is not None:
         return votes, SOFT_FILES
     if path.lower().endswith(MATRIX) and os.path.isfile(path):
