@@ -291,17 +291,10 @@ def test_groups_of_copies_are_kept():
 # --------------------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
-    ("model", "why"),
-    [
-        (cs.MarkovField(), "a graph cannot be cut into them"),
-        (cs.MomentMatching(), "moments are those of all answers"),
-        (cs.MajorityVote(), "each item has its own votes"),
-    ],
-)
-def test_models_that_cannot_say_why(model, why):
+@pytest.mark.parametrize("model", [cs.MarkovField(), cs.MomentMatching(), cs.MajorityVote()])
+def test_models_that_cannot_say_which_can(model):
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match=why):
+    with pytest.raises(AttributeError, match="Only DawidSkene and HiddenMarkov"):
         model.partial_fit(crowd_of(10).responses)
 
 

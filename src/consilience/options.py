@@ -185,9 +185,16 @@ def read_good(text: str) -> str | int:
     return text if text in ("most", "all") else int(text)
 
 
+def is_classifier(value: object) -> bool:
+    """Whether a value is None, or can be trained and judge."""
+    has_methods = callable(getattr(value, "fit", None)) and callable(getattr(value, "predict_proba", None))
+    return value is None or (has_methods and not isinstance(value, type))
+
+
 COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", metavar="FILE")
 FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
 FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
+CLASSIFIER = Domain("None, or a classifier with fit and predict_proba, such as those of scikit-learn", is_classifier)
 ANY = Domain("")  # checked where it is used, with the answers
 CLASSES = Domain("names of classes", metavar="A,B,...", read=read_classes)
 NUMBERS = Domain("numbers", metavar="P,P,...", read=read_numbers)
@@ -355,7 +362,7 @@ OPTIONS: dict[str, Option] = {
         named(CALIBRATIONS, number(0, above=True), "HOW"),
         "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
     ),
-    "classifier": Option(ANY, "What learns from features."),
+    "classifier": Option(CLASSIFIER, "What learns from features."),
     "label_by": Option(
         one_of(*LABEL_BY), "What a label is: the most probable class (mode), or the median of ordered classes."
     ),

@@ -32,7 +32,7 @@ from scipy.special import softmax
 
 from ..answers.columns import Values, lookup, to_column
 from ..engines import one_thread
-from ..errors import InputError, MissingDependencyError, first_line, parameter_error
+from ..errors import InputError, MissingDependencyError, first_line
 from ..kernels import Floats
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
@@ -209,16 +209,6 @@ def clone(estimator: Any) -> Any:
     except ImportError:
         return copy.deepcopy(estimator)
     return copy_untrained(estimator, safe=False)
-
-
-def check_classifier(given: Any, owner: str) -> None:
-    """Raise an error unless the parameter `classifier` is None or can be trained."""
-    if given is None or (
-        not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in ("fit", "predict_proba"))
-    ):
-        return
-    expected = "None, or a classifier with fit and predict_proba, such as those of scikit-learn"
-    raise parameter_error("classifier", owner, expected, given)
 
 
 def require_sklearn() -> None:

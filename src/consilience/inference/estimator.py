@@ -10,17 +10,26 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines import Engine
-from ..errors import ConvergenceWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
+from ..errors import (
+    ConvergenceWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+)
 from ..kernels import Floats
 from ..options import check as check_option
-from .classifiers import check_classifier
 from .em import Fit, Parameters, Problem, Progress, place, run_em
 from .hidden_answers import CouplingScore
 from .levels import check_order
@@ -45,6 +54,9 @@ from .workers.types import STRENGTHS
 # can lose all of its items to them, and the others seem surer than they are.
 ONE_OF_EACH = 1.0
 
+# What every structure is made of: the number of classes, a fixed prior if there is one, smoothing, and estimation.
+Parts: TypeAlias = tuple[int, Floats | None, float, str]
+Found = TypeVar("Found")
 AnyEstimator = TypeVar("AnyEstimator", bound="Estimator")
 
 
@@ -67,6 +79,35 @@ class Estimator:
     def __sklearn_clone__(self) -> Self:
         """Make what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
         return renew(self)
+
+    def _check(self) -> None:
+        """Raise an error for a parameter with a value that it cannot have."""
+        for name, value in self.get_params().items():
+            check_option(name, value, type(self).__name__)
+
+
+class Fitted(Estimator, Generic[Found]):
+    """An estimator with the result of its fit."""
+
+    _result: Found | None = None
+
+    @property
+    def result_(self) -> Found:
+        """All that was found, as one frozen object."""
+        if self._result is None:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(responses) first.")
+        return self._result
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result, for scikit-learn."""
+        return self._result is not None
+
+    def __repr__(self) -> str:
+        return describe_call(self) if self._result is None else f"{describe_call(self)}: {self._describe()}"
+
+    @abstractmethod
+    def _describe(self) -> str:
+        """The result in a few words."""
 
 
 def list_defaults(kind: type[Estimator]) -> dict[str, Any]:
@@ -99,7 +140,6 @@ def describe_call(model: Estimator) -> str:
 class LabelEstimator(Estimator, ABC):
     """An estimator of labels from answers. What is underlined is for `consilience`, and not for those who use it."""
 
-    _result: Any = None  # of the fit
     #: The parameters of the structure that the model finds, and what one pass over the data adds up to.
     _structure_type: ClassVar[type[StructureParameters]] = IndependentParameters
     _summary_type: ClassVar[type[Summary]] = Summary
@@ -117,22 +157,13 @@ class LabelEstimator(Estimator, ABC):
         """What may decide a label beside known ones: "median" or "sequence"; "" where only the probability does."""
         return "" if self.label_by == "mode" else self.label_by
 
-    def _check(self) -> None:
-        """Raise an error for a parameter with a value that it cannot have."""
-        for name, value in self.get_params().items():
-            check_option(name, value, type(self).__name__)
-
     def _check_learned(self, found: StructureParameters) -> None:
         """Raise a `ValueError` if what a file says of the structure cannot be what the parameters call for."""
 
-    def _check_answers(self, r: Answers) -> None:
-        """Raise an error for answers that the model cannot take."""
+    def _prepare(self, r: Answers) -> Answers:
+        """The answers with the classes that the model needs; an error for answers that it cannot take."""
         if self.label_by == "median":
             check_order(r.classes, r.positions)
-
-    def _prepare(self, r: Answers) -> Answers:
-        """Answers for a fit, with the classes that the model needs."""
-        self._check_answers(r)
         return r
 
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:  # noqa: ARG002
@@ -197,15 +228,8 @@ class LatentEstimator(LabelEstimator):
         return isinstance(coupling, str) and coupling == "learn"
 
     @abstractmethod
-    def _make_structure(self, source: Source) -> AnyStructure:
+    def _make_structure(self, source: Source, parts: Parts) -> AnyStructure:
         """The structure that the parameters call for."""
-
-    def _structure_parts(self, r: Answers) -> tuple[int, Floats | None, float, str]:
-        """What every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
-        smoothing = float(checked_smoothing(self, r).min())
-        if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
-            smoothing = max(smoothing, ONE_OF_EACH)
-        return r.n_classes, fixed_prior(self, r), smoothing, self.estimation
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where."""
@@ -235,20 +259,24 @@ class LatentEstimator(LabelEstimator):
         """What is to be fitted, its blocks cut and put where they will be worked on."""
         r = source.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
+        pseudo_counts = checked_smoothing(self, r)
+        prior = workers.prior(pseudo_counts, self.estimation, r.vote_shares())
         learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
         if learns and not prior.learns:
             prior = workers.begin_learning(prior, r)
         if source.worker_types is not None:
             prior = source.worker_types.give_to(prior, r.workers)
-        return place(source, workers, prior, self._make_structure(source), graph, engine)
+        smoothing = float(pseudo_counts.min())
+        if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
+            smoothing = max(smoothing, ONE_OF_EACH)
+        structure = self._make_structure(source, (r.n_classes, fixed_prior(self, r), smoothing, self.estimation))
+        return place(source, workers, prior, structure, graph, engine)
 
     def _check(self) -> None:
         super()._check()
         name = type(self).__name__
         if not isinstance(self.workers, str) or self.workers not in WORKERS:
             raise parameter_error("workers", name, f"one of {', '.join(map(repr, WORKERS))}", self.workers)
-        check_classifier(self.classifier, name)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and starts cannot be compared.",

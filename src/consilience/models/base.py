@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ..answers.answers import Answers
 from ..answers.columns import Values, to_column
@@ -17,7 +17,7 @@ from ..arguments import check_truth, is_whole, to_path
 from ..checks.register import complete
 from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, parameter_error
-from ..inference.estimator import LabelEstimator, describe_call
+from ..inference.estimator import Fitted, LabelEstimator, describe_call
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
@@ -48,6 +48,7 @@ MEANT = {
     **dict.fromkeys(("labels", "predictions_"), "The fused labels are in labels_; to_frame() has them as a table."),
     **dict.fromkeys(("confidence", "confidence_"), "to_frame() has the confidence of each label."),
     **dict.fromkeys(("errors_", "confusion_matrix_"), "Confusion matrices of the workers are in confusion_."),
+    "partial_fit": "Only DawidSkene and HiddenMarkov can be fitted in batches.",
     "workers_": "The ids of the workers are in result_.names.workers, and beside their figures in worker_report().",
     "scale_check_": "Whether whole numbers are a scale is in result_.scale_check.",
     "responses_": "The answers of the fit are in result_.answers.",
@@ -102,27 +103,12 @@ class Found(Generic[Value]):
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
 
 
-class NoBatches:
-    """Why a model has no `partial_fit`."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def __get__(self, model: object, owner: type) -> NoReturn:
-        raise NotFittedError(
-            f"{owner.__name__} cannot be fitted in batches{self.why}.",
-            Sentence("Use {model}.", model=Python("DawidSkene or HiddenMarkov", "dawid-skene")),
-        )
-
-
-class Model(LabelEstimator):
+class Model(Fitted[Result], LabelEstimator):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 
     Parameters are keyword arguments, stored as given and checked when `fit` is called; what was learned is in
     attributes that end in an underscore, which read from one result that is assigned when the fit is complete.
     """
-
-    _result: Result | None = None
 
     labels_ = Found(lambda found: found.labels.values, "The fused label of each item.")
     posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
@@ -151,13 +137,6 @@ class Model(LabelEstimator):
         lambda found: need_fuse(found, found.soft_check),
         "How `fuse` chose among ways of fusing soft votes; None for other answers.",
     )
-
-    @property
-    def result_(self) -> Result:
-        """The result of the fit: all that was found, as one frozen object."""
-        if self._result is None:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(responses) first.")
-        return self._result
 
     @property
     def findings_(self) -> list[Finding]:
@@ -344,10 +323,6 @@ class Model(LabelEstimator):
         """
         return self._apply(responses, graph, gold, engine).score()
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a result."""
-        return self._result is not None
-
     def __dir__(self) -> list[str]:
         """The names that apply to what was fitted."""
         found = self._result
@@ -360,9 +335,6 @@ class Model(LabelEstimator):
             if name not in MEANT:
                 return object.__getattribute__(self, name)  # which fails as before: a property may say why
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {MEANT[name]}")
-
-    def __repr__(self) -> str:
-        return describe_call(self) if self._result is None else f"{describe_call(self)}: {self._describe()}"
 
     def _describe(self) -> str:
         found = self.result_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..inference.estimator import Parts
 from ..inference.sources import Source
 from ..inference.structures.independent import Independent
 from .latent import StreamingModel
@@ -117,5 +118,5 @@ class DawidSkene(StreamingModel):
     array(['cat', 'dog', 'cat'], dtype=object)
     """
 
-    def _make_structure(self, source: Source) -> Independent:
-        return Independent(*self._structure_parts(source.responses))
+    def _make_structure(self, source: Source, parts: Parts) -> Independent:  # noqa: ARG002
+        return Independent(*parts)

@@ -13,7 +13,7 @@ from ..engines import Engine
 from ..errors import InputError, ParameterError, Python, Sentence
 from ..inference.chains import COUPLINGS, climb, learn_coupling, match_transitions
 from ..inference.em import maximise
-from ..inference.estimator import Plan
+from ..inference.estimator import Parts, Plan
 from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
 from ..inference.sources import Source
@@ -120,7 +120,7 @@ class HiddenMarkov(StreamingModel):
                 keyword="coupling",
             )
 
-    def _check_answers(self, r: Answers) -> None:
+    def _prepare(self, r: Answers) -> Answers:
         if r.sequences is None:
             raise InputError(
                 "HiddenMarkov needs sequences, and these items are not in any.",
@@ -129,9 +129,6 @@ class HiddenMarkov(StreamingModel):
                 Sentence("For independent items use {model}.", model=Python("DawidSkene", "dawid-skene")),
                 keyword="sequence",
             )
-        super()._check_answers(r)
-
-    def _prepare(self, r: Answers) -> Answers:
         r = super()._prepare(r)
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
             return r.with_classes(complete_tags(r.classes, self.transitions))
@@ -141,12 +138,12 @@ class HiddenMarkov(StreamingModel):
         check_transitions(type(self).__name__, r)
         super()._check_size(r, graph)
 
-    def _make_structure(self, source: Source) -> Chain:
+    def _make_structure(self, source: Source, parts: Parts) -> Chain:
         """The chain; a coupling that is to be learned is that of the fit before, or stands at 1."""
         r, known = source.responses, None if source.before is None else source.before.coupling
         coupling = (1.0 if known is None else known) if self._learns_coupling else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
-        return Chain(*self._structure_parts(r), coupling, allowed)
+        return Chain(*parts, coupling, allowed)
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden answers."""

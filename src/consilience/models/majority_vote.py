@@ -10,7 +10,7 @@ from ..engines import Engine
 from ..inference.sources import Source
 from ..results.fitting import take_vote
 from ..results.result import Result
-from .base import Model, NoBatches
+from .base import Model
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,8 +54,6 @@ class MajorityVote(Model):
     ties: str = "random"
     label_by: str = "mode"
     seed: int = 0
-
-    partial_fit = NoBatches(": each item has its own votes, and nothing is learned from others")
 
     def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
         return take_vote(source, engine, self.ties, self.label_by, self.seed)

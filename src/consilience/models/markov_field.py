@@ -12,7 +12,7 @@ from ..checks.graph_check import check_graph
 from ..engines import Engine, open_engine
 from ..errors import InputError, ParameterError, Sentence, plural
 from ..inference.em import Fit, Parameters, Problem, maximise, run_em
-from ..inference.estimator import LatentEstimator, Plan
+from ..inference.estimator import LatentEstimator, Parts, Plan
 from ..inference.fields import MULTIPLES, choose_coupling, choose_fit, fit_apart, settle, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
 from ..inference.sources import Source
@@ -31,7 +31,7 @@ from ..inference.workers.priors import LEARNING
 from ..results.comparison import GraphCheck, describe_usual
 from ..results.fitting import align, make_source
 from ..results.result import Result
-from .base import Found, NoBatches
+from .base import Found
 from .latent import LatentModel
 from .opening import open_gold_tables
 
@@ -115,8 +115,6 @@ class MarkovField(LatentModel):
     degree_normalised: bool = False
     listeners: str = "all"
 
-    partial_fit = NoBatches(": a graph cannot be cut into them")
-
     @property
     def _given_coupling(self) -> float | None:
         """The coupling of edges of weight 1; None if it is to be learned."""
@@ -155,8 +153,8 @@ class MarkovField(LatentModel):
         if self.inference == "belief_propagation":
             check_messages(type(self).__name__, r, cast(Graph, graph))
 
-    def _make_structure(self, source: Source) -> Field:
-        return Field(*self._structure_parts(source.responses), self._given_coupling, self.inference)
+    def _make_structure(self, source: Source, parts: Parts) -> Field:  # noqa: ARG002
+        return Field(*parts, self._given_coupling, self.inference)
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""

@@ -27,7 +27,7 @@ from ..inference.workers import voters
 from ..results.fitting import judge_workers_apart, make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Labels, Result
-from .base import Model, NoBatches
+from .base import Model
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,9 +94,7 @@ class MomentMatching(Model):
     label_by: str = "mode"
     callback: Callable[[Progress], object] | None = None
 
-    partial_fit = NoBatches(": moments are those of all answers")
-
-    def _check_answers(self, r: Answers) -> None:
+    def _prepare(self, r: Answers) -> Answers:
         if r.silence_counts:
             raise ParameterError(
                 "MomentMatching takes silence for no answer.",
@@ -104,7 +102,7 @@ class MomentMatching(Model):
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="abstain",
             )
-        super()._check_answers(r)
+        return super()._prepare(r)
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
         super()._check_size(r, graph)

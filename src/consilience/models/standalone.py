@@ -6,12 +6,10 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..arguments import to_path
-from ..errors import NotFittedError
-from ..inference.estimator import Estimator, describe_call
-from ..options import check as check_option
+from ..inference.estimator import Fitted, Found, describe_call
 
 if TYPE_CHECKING:
     from ..documents.charts import Chart
@@ -19,10 +17,8 @@ if TYPE_CHECKING:
     from ..results.findings import Finding
     from ..results.saving import SavedModel
 
-Found = TypeVar("Found")
 
-
-class Standalone(Estimator, Generic[Found]):
+class Standalone(Fitted[Found]):
     """An estimator with a result of its own: parameters, `fit`, and a frozen dataclass as its result.
 
     It shares saving, documents and the command line with the models of labels, and nothing else. A subclass has a
@@ -42,28 +38,11 @@ class Standalone(Estimator, Generic[Found]):
     result_type: ClassVar[Any]
     charts: ClassVar[Mapping[str, Callable[[Any], Chart | None]]] = {}
     findings_: list[Finding]
-    _result: Found | None = None
-
-    @property
-    def result_(self) -> Found:
-        """All that was found, as one frozen object."""
-        if self._result is None:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit first.")
-        return self._result
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a result."""
-        return self._result is not None
 
     def _adopt(self, found: Found) -> Self:
         """Take a result as that of this model; return the model itself."""
         self._result = found
         return self
-
-    def _check(self) -> None:
-        """Raise an error unless the parameters can be so."""
-        for name, value in self.get_params().items():
-            check_option(name, value, type(self).__name__)
 
     @abstractmethod
     def fit(self, answers: Any, *, gold: Any = None) -> Self:
@@ -98,14 +77,6 @@ class Standalone(Estimator, Generic[Found]):
             found.check_saved()
         saved.check_all_was_read()
         return self._adopt(found)
-
-    def __repr__(self) -> str:
-        call = describe_call(self)
-        return f"{call}: {self._describe()}" if self._result is not None else call
-
-    @abstractmethod
-    def _describe(self) -> str:
-        """The result in a few words."""
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document

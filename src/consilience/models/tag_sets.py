@@ -13,6 +13,7 @@ from ..answers.graph import Graph
 from ..answers.previews import build_report
 from ..errors import plural
 from ..inference.em import Progress
+from ..inference.estimator import Parts
 from ..inference.sources import Source
 from ..inference.structures import StructureParameters, Summary
 from ..inference.structures.sets import Sets, SetsParameters, SetsSummary
@@ -104,8 +105,9 @@ class TagSets(LatentModel):
         self.seed = seed
         self.callback = callback
 
-    def _check_answers(self, r: Answers) -> None:
+    def _prepare(self, r: Answers) -> Answers:
         count_tags(r)  # which raises an error unless the answers are about tags
+        return r
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
         n_tags = count_tags(r)
@@ -115,7 +117,7 @@ class TagSets(LatentModel):
         require_few("skills", n_skills, f"{size} from {plural(n_sets, 'set')}", remedy, n=n_sets)
         super()._check_size(r, graph)
 
-    def _make_structure(self, source: Source) -> Sets:
+    def _make_structure(self, source: Source, parts: Parts) -> Sets:  # noqa: ARG002
         """The tags, each expected to fit so many things as votes say."""
         r = source.responses
         n_tags, n_answers = count_tags(r), np.diff(r.offsets)

@@ -74,7 +74,6 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
 
     # The batch, with the workers, labels and classes of those before.
-    model._check_answers(r)
     check_silence(model, before, r)
     r = model._prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
     source = Source(r, match_gold(open_paths(gold), r, r.classes))

@@ -60,7 +60,7 @@ class Applied(NamedTuple):
         """The answers in blocks, what they say by matrices that are known for their workers, and the graph."""
         model, found, names = self.model, self.fusion, self.fusion.names
         r = self.source.responses
-        model._check_answers(r)
+        model._prepare(r)
         aligned = align(model, r, self.graph)
         links = None if aligned is None else model._weigh_links(r, aligned)
         label, worker = find_by_value(names.labels, r.labels), lookup(names.workers, to_column(r.workers))
@@ -167,7 +167,7 @@ def add_content(
         keys = list_items(features, in_sequences="sequence" in fusion.labels.keys)
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
         r = r.scaled_as(names.classes, names.positions)
-    model._check_answers(r)
+    model._prepare(r)
     r = r.with_classes(names.classes)
     source = Source(r)
     if item_prior is not None:
