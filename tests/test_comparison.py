@@ -17,14 +17,12 @@ from consilience.answers.random_choices import hide_answers
 from consilience.checks.comparison import (
     compare_with_vote,
     judge_hidden,
-    share_kept,
     vote_without,
 )
 from consilience.checks.register import complete
 from consilience.inference.hidden_answers import HiddenAnswers, Predicted, shrink_rows
 from consilience.inference.sources import Source
 from consilience.results.comparison import VERDICTS, Comparison
-from consilience.results.intervals import are_checked
 
 PLAIN = Comparison(
     n_items=100,
@@ -96,30 +94,6 @@ def test_one_rule_for_better(gain, error, verdict):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"informed_gain": 0.15}, "but no better than by class frequencies alone"),
-        ({"informed_gain": 0.004, "informed_error": 0.001}, "but no better than by class frequencies alone"),
-        ({"top_share": 0.99, "vote_top_share": 0.6}, "the classes seem to have collapsed"),
-    ],
-)
-def test_better_at_hidden_answers_is_not_enough(changes, words):
-    comparison = dataclasses.replace(PLAIN, **changes)
-    assert comparison.verdict == "no different"
-    assert words in comparison.describe_test()
-    # There is one verdict, and the record is that of its name.
-    assert "better than majority vote" not in comparison.describe_test().replace("not count as better", "")
-    assert comparison.has_record is comparison.describe_test().startswith("no different from majority vote: ")
-
-
-def test_without_a_signal_the_verdict_has_no_record():
-    comparison = dataclasses.replace(PLAIN, informed_gain=0.0, alpha=0.0, alpha_low=-0.05, alpha_high=0.05)
-    assert PLAIN.has_record
-    assert comparison.describe_test().startswith("no signal")
-    assert not comparison.has_record
-
-
-@pytest.mark.parametrize(
     ("changes", "collapsed"),
     [
         ({"top_share": 0.99, "vote_top_share": 0.6}, True),
@@ -133,25 +107,6 @@ def test_without_a_signal_the_verdict_has_no_record():
 def test_collapse(changes, collapsed):
     comparison = dataclasses.replace(PLAIN, **changes)
     assert comparison.collapsed is collapsed
-
-
-@pytest.mark.parametrize(
-    ("alpha", "words"),
-    [
-        ((0.1, 0.05, 0.15), "agree more than by chance (Krippendorff's alpha 0.10, 95% interval 0.05 to 0.15)"),
-        ((0.01, -0.05, 0.06), "agree no more than by chance"),
-        ((0.01, -0.15, 0.16), "too few answers to tell whether the workers agree more"),
-        ((-0.2, -0.3, -0.1), "agree less than by chance"),
-        ((math.nan,) * 3, "is not known"),
-    ],
-)
-def test_agreement_in_words(alpha, words):
-    names = ("alpha", "alpha_low", "alpha_high")
-    comparison = dataclasses.replace(PLAIN, **dict(zip(names, alpha, strict=True)))
-    assert words in comparison.describe_agreement()
-    # Workers who contradict each other all the time tell a lot.
-    assert not comparison.by_chance
-    assert dataclasses.replace(comparison, informed_gain=0.0).by_chance is (alpha[1] <= 0 and alpha[2] < 0.1)
 
 
 # --------------------------------------------------------------------------------------------------------- the figures
@@ -211,20 +166,6 @@ def test_gains_are_their_definition(answers):
         assert found_error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(np.square(sums))) / len(values))
 
 
-@pytest.mark.parametrize(
-    ("label_gain", "verdict", "words"),
-    [
-        (0.03, "better", "better than the mean of the probabilities in predicting hidden answers"),
-        (0.01, "no different", "but they do not tell which labels are right where the two differ"),
-        (-0.03, "no different", "but they do not tell which labels are right where the two differ"),
-    ],
-)
-def test_labels_of_soft_votes_are_judged_on_their_own(label_gain, verdict, words):
-    comparison = dataclasses.replace(PLAIN, soft=True, label_gain=label_gain, label_error=0.01)
-    assert comparison.verdict == verdict
-    assert words in comparison.describe_test()
-
-
 def test_gains_of_labels_are_their_definition():
     crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, accuracy=(0.4, 0.8), seed=4)
     rng = np.random.default_rng(0)
@@ -282,18 +223,6 @@ def test_ties_are_expectations():
     assert comparison.vote_top_share == pytest.approx(chances[:, np.bincount(ours).argmax()].mean())
 
 
-def test_items_on_which_all_agree():
-    # 30 items that two workers call 0, of which 10 are labelled 1; 19 that they call 1; 40 with one answer.
-    first = np.repeat([0, 1, 0], [30, 19, 40])
-    second = np.where(np.arange(89) < 49, first, -1)
-    r = cs.Answers.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
-    labels = first.copy()
-    labels[:10], labels[30:] = 1, 1 - labels[30:]
-    found = share_kept(Source(r), vote_on(r)[0], labels)
-    assert found[0] == pytest.approx(20 / 30)
-    assert math.isnan(found[1])
-
-
 def test_nothing_is_known_where_nobody_checks_anybody():
     r = cs.Answers.from_frame({"item": range(50), "worker": [n % 5 for n in range(50)], "label": [0, 1] * 25})
     comparison = compare(cs.DawidSkene().fit(r), r)
@@ -301,18 +230,6 @@ def test_nothing_is_known_where_nobody_checks_anybody():
     assert math.isnan(comparison.alpha)
     assert not comparison.tested
     assert "not tested on hidden answers: there are too few;" in str(comparison)
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_where_silence_is_an_answer_none_is_hidden(tmp_path):
-    crowd = cs.simulate.independent(60, n_workers=5, n_classes=2, answers_per_item=3, seed=0)
-    r = crowd.responses
-    table = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
-    fused = cs.fuse(cs.Answers.from_frame(table, abstain="answer", background=0))
-    assert not fused.comparison_.tested
-    words = "not tested on hidden answers: silence is an answer, so none can be hidden"
-    assert words in str(fused.comparison_)
-    assert words in str(cs.load(fused.save(tmp_path / "silence.model")).comparison_)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -327,14 +244,6 @@ def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
         every = [dataclasses.astuple(each) for each in (other, found[0])]
         figures = [[value for value in each if isinstance(value, (int, float))] for each in every]
         np.testing.assert_allclose(*figures, atol=1e-9)
-
-
-def test_few_hidden_answers_test_nothing():
-    r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
-    assert (
-        judge_hidden(r, *vote_on(r), Predicted(*np.zeros((2, 2), int), *np.zeros((2, 2)), np.zeros(2, int)))[1]
-        == math.inf
-    )
 
 
 def test_hidden_answers_are_predicted_by_their_definition():
@@ -358,26 +267,6 @@ def test_noise_is_never_better(n_classes, n_items, n_workers):
     assert informed <= 1
 
 
-def test_labels_that_are_those_of_the_vote_are_not_better():
-    crowd = cs.simulate.independent(300, n_workers=9, n_classes=3, accuracy=(0.9, 0.99), seed=1)
-    comparison = cs.fuse(crowd.responses).comparison_  # without any warning
-    assert comparison.n_differ == 0
-    assert comparison.verdict == "no different"
-    assert "the labels are those of majority vote" in str(comparison)
-
-
-def test_what_checks_answers():
-    alone = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    r = cs.Answers.from_frame(alone)
-    assert not are_checked(r, None, False)
-    assert are_checked(r, None, True)
-    assert are_checked(r, match_gold({1: "x"}, r, r.classes), False)
-    assert are_checked(cs.Answers.from_frame(alone | {"item": [1, 1, 3]}), None, False)
-    chain = {"sequence": [1, 1, 2], "position": [1, 2, 1], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    assert are_checked(cs.Answers.from_frame(chain), None, False)
-    assert not are_checked(cs.Answers.from_frame(chain | {"worker": ["a", "a", "b"]}), None, False)
-
-
 # ---------------------------------------------------------------------------------------------------------- the record
 
 
@@ -392,21 +281,6 @@ def test_the_record_is_the_one_that_was_measured():
         in PLAIN.describe_record()
     )
     assert n_more > 5 * n_fewer
-
-
-def test_an_estimate_at_the_end_of_a_wide_interval_is_not_said():
-    unclear = dataclasses.replace(PLAIN, expected_accuracy=0.44, expected_accuracy_low=0.44)
-    assert "between 44.0% and 95.0% if workers err independently; there are too few" in unclear.describe_expected()
-    assert PLAIN.describe_expected() == "90.0% (85.0% to 95.0%) if workers err independently"
-
-
-def test_single_labels_with_weights_are_no_soft_votes():
-    crowd = cs.simulate.independent(60, 4, 3, accuracy=(0.5, 0.5), seed=0).responses
-    item = crowd.item_of_answer()
-    table = {"item": item, "worker": crowd.worker, "label": crowd.label, "weight": np.full(len(item), 0.5)}
-    with pytest.warns(cs.errors.ConsilienceWarning) as caught:
-        cs.fuse(table, weight="weight")
-    assert not any("soft" in str(each.message) for each in caught)
 
 
 def test_known_labels_do_not_turn_the_verdict_around():

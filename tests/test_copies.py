@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import consilience as cs
-import oracles
 from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference.estimator import renew
-from consilience.inference.moments import answers_to_match
 from consilience.inference.sources import count_once
 from real_data import needs_data
 
@@ -81,46 +77,6 @@ def test_fuse_counts_a_group_once_and_says_so(copied):
     assert report["answers"] == [600] * 10
 
 
-@pytest.mark.parametrize("model", ["majority", "moments"])
-def test_fuse_counts_once_by_other_models(model, copied):
-    r, truth = copied
-    with pytest.warns(cs.errors.ConsilienceWarning):
-        fused = cs.fuse(r, model=model)
-    alone = cs.DawidSkene().fit(r) if model == "majority" else cs.MomentMatching().fit(r)
-    assert fused.result_.copies_count_once
-    assert accuracy(fused, truth) > accuracy(alone, truth)
-
-
-def test_moments_of_one_member_of_each_group(copied):
-    r, truth = copied
-    groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 1, 1])
-    answers = answers_to_match(count_once(r, groups))
-    leader = answers.leader[0]
-    assert leader in (0, 6, 7, 8, 9)
-    assert np.bincount(answers.worker, minlength=10).tolist() == [
-        600 if m in (1, 2, 3, 4, 5, leader) else 0 for m in range(10)
-    ]
-    drawn = answers.label[answers.worker == leader]
-    votes = r.label.reshape(600, 10)
-    assert (votes[:, groups > 0] == drawn[:, None]).any(axis=1).all()
-    with quietly():
-        fused = cs.fuse(r, model="moments")
-    honest = cs.MomentMatching().fit(r.keep(r.worker < 6))
-    assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
-    assert np.array_equal(fused.confusion_[0], fused.confusion_[9])
-
-
-def test_a_fit_without_copies_says_nothing():
-    votes, _ = crowd(n_copies=0, n_honest=8)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fused = cs.fuse(cs.Answers.from_matrix(votes))
-    assert not any("copy" in str(warning.message) for warning in caught)
-    assert fused.copies_ == []
-    assert not fused.result_.copies_count_once
-    assert fused.worker_report()["group"].to_pylist() == [None] * 8
-
-
 def test_groups_survive_saving(copied, tmp_path):
     with pytest.warns(cs.errors.DataWarning, match="copy each other"):
         fused = cs.fuse(copied[0])
@@ -159,20 +115,6 @@ def test_shares_of_a_group_sum_to_one():
     assert count_once(weighted, np.array([0, 0, 1, 1])).share[3] == pytest.approx(1 / 6)
 
 
-def test_shares_of_spread_answers_sum_to_one():
-    soft = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 5))
-    soft[np.random.default_rng(1).random((40, 5)) < 0.3] = np.nan
-    r = oracles.spread_answers(soft)
-    groups = np.array([1, 2, 0, 1, 2])
-    weighted = count_once(r, groups)
-    answered = ~np.isnan(soft[:, :, 0])
-    for i, m, share in zip(r.item_of_answer(), r.worker, weighted.share, strict=True):
-        size = (answered[i] & (groups == groups[m])).sum() if groups[m] else 1
-        assert share == pytest.approx(1 / size)
-    assert np.array_equal(np.argwhere(answered).T, weighted.votes())
-    assert np.array_equal(answered.sum(axis=0), weighted.votes_per_worker())
-
-
 @pytest.mark.parametrize("lengths", [None, [20] * 15])
 def test_a_group_is_hidden_together(lengths):
     votes, _ = crowd(300, answers_per_item=6)
@@ -187,55 +129,6 @@ def test_a_group_is_hidden_together(lengths):
         assert len(expected) == unit.max() + 1
         assert not expected & shown
     assert len(find_units(once)[1]) == len(set(zip(owner.tolist(), member.tolist(), strict=True)))
-
-
-def test_copies_of_noise_are_noise():
-    rng = np.random.default_rng(0)
-    noise = rng.integers(0, 3, (500, 4))
-    again = np.where(rng.random(noise.shape) < 0.03, rng.integers(0, 3, noise.shape), noise)
-    with quietly():
-        fused = cs.fuse(cs.Answers.from_matrix(np.column_stack([noise, again])))
-    assert fused.copies_ == [[m, m + 4] for m in range(4)]
-    comparison = fused.comparison_
-    assert fused.power_ < 0.2
-    assert comparison.verdict != "better"
-    assert comparison.withheld == "the answers show no signal"
-    assert comparison.alpha_low < 0
-
-
-def test_alpha_without_pairs_of_one_group():
-    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
-    groups = np.array([1, 0, 0, 0, 2, 1, 2])
-    once = count_once(cs.Answers.from_matrix(votes, labels=[0, 1, 2]), groups)
-    item, member = once.item_of_answer(), np.where(groups > 0, 100 + groups, np.arange(7))[once.worker]
-    paired = [len(set(member[item == i])) > 1 for i in range(60)]
-    observed, mass, same, every = 0.0, 0.0, 0.0, 0.0
-    chosen = np.flatnonzero(np.array(paired)[item])
-    for i in np.flatnonzero(paired):
-        agree = total = 0.0
-        for a in np.flatnonzero(item == i):
-            for b in np.flatnonzero(item == i):
-                if member[a] != member[b]:
-                    weight = once.weights()[a] * once.weights()[b]
-                    total, agree = total + weight, agree + weight * (once.label[a] == once.label[b])
-        n = once.weights()[item == i].sum()
-        observed, mass = observed + n * (1 - agree / total), mass + n
-    for a in chosen:
-        for b in chosen:
-            if item[a] != item[b] or member[a] != member[b]:
-                weight = once.weights()[a] * once.weights()[b]
-                every, same = every + weight, same + weight * (once.label[a] == once.label[b])
-    alpha = 1 - observed / mass / (1 - same / every)
-    assert cs.metrics.krippendorff_alpha(once) == pytest.approx(alpha)
-    assert cs.metrics.krippendorff_interval(once).alpha == pytest.approx(alpha)
-
-
-def test_the_order_of_rows_does_not_matter(copied):
-    r, _ = copied
-    item, worker, label = r.items[r.item_of_answer()], r.workers[r.worker], r.labels[r.label]
-    order = np.random.default_rng(0).permutation(len(item))
-    table = {"item": item[order].astype(str), "worker": worker[order], "label": label[order].astype(str)}
-    assert cs.MajorityVote().fit(table).copies_ == [GROUP]
 
 
 @pytest.mark.parametrize(
@@ -254,12 +147,6 @@ def test_nobody_is_named_where_nothing_can_be_known(votes, classes):
         r = cs.Answers.from_matrix(votes, labels=classes)
     with np.errstate(all="raise"):
         assert cs.MajorityVote().fit(r).copies_ == []
-
-
-def test_known_labels_judge(copied):
-    r, truth = copied
-    gold = dict(zip(r.items[:200].tolist(), truth[:200].tolist(), strict=True))
-    assert cs.DawidSkene().fit(r, gold=gold).copies_ == [GROUP]
 
 
 @pytest.mark.parametrize("kind", ["mixed", "skilled", "hard", "half at random", "one-sided"])
@@ -290,27 +177,6 @@ def test_agreement_is_counted_as_by_hand():
     for a, b, n_common, n_agree in zip(*pairs, strict=True):
         assert by_hand[a, b] == (n_common, n_agree)
     assert len(pairs.first) + len(few.first) == 21
-
-
-def test_common_items_of_pairs_as_by_hand():
-    votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
-    r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
-    first, second = np.triu_indices(7, 1)
-    item = r.item_of_answer()
-    pair, one, other = copies.look_up(r.worker.astype(np.int64), item, 7, copies.Pairs(first, second, np.zeros(21)))
-    assert np.array_equal(item[one], item[other])
-    for p, (a, b) in enumerate(zip(first, second, strict=True)):
-        both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
-        assert item[one[pair == p]].tolist() == both.tolist()
-
-
-def test_copies_in_a_large_crowd():
-    """Most of the common items of two workers are not in the sample."""
-    r, true = draw_teams(100, 3)
-    found = cs.MajorityVote().fit(r).copies_
-    assert len(found) >= 2
-    assert all(group in true for group in found)
-    assert cs.MajorityVote().fit(draw_teams(100, 0)[0]).copies_ == []
 
 
 @pytest.mark.parametrize("limits", [{"MOST_ANSWERS": 0, "MOST_APART": 1_000}, {"MOST_ANSWERS": 0, "MOST_WORK": 60_000}])
@@ -367,14 +233,6 @@ def test_the_probability_of_agreement_as_by_hand():
         assert expected[event] == pytest.approx(by_hand)
 
 
-def test_what_counts_as_copied():
-    n_common, n_agree, chance = np.array([40.0, 40.0, 40.0]), np.array([38.0, 30.0, 22.0]), np.array([0.5, 0.5, 0.5])
-    tails = binom.sf(n_agree - 1, 40, 0.5)
-    assert copies.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
-    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
-    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
-
-
 @needs_data
 @pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "web", "product", "sentence_polarity"])
 def test_nobody_is_named_in_real_crowds(name):
@@ -386,30 +244,3 @@ def read_tables():
     parts = MEASURED.read_text().split("\n\n")
     tables = [part.splitlines()[2:] for part in parts if part.startswith("|")]
     return [[[cell.strip(" `%") for cell in line.split("|")[1:-1]] for line in table] for table in tables]
-
-
-def test_what_the_page_says():
-    copied, clean, teams, functions, cost = read_tables()
-    # Within 0.01 of the fit without the copies, with 1,000 items.
-    enough = [row for row in copied if row[1] == "1,000"]
-    assert len(enough) == 6
-    assert all(float(row[5]) > float(row[6]) - 0.01 for row in enough)
-    assert all(float(row[5]) >= float(row[4]) for row in copied)
-    # At most one false alarm for a hundred workers, and none in real crowds.
-    assert all(float(row[3]) <= 1 for row in clean)
-    assert "\nNobody is named in `bluebird` (39), " in MEASURED.read_text()
-    # Copies are found in large crowds, too.
-    assert [row[0] for row in teams] == ["100", "1,000", "3,000"]
-    assert all(int(row[1]) >= 50 for row in teams)
-    assert all(row[2] == "0" for row in teams)
-    assert float(functions[2][1]) > float(functions[0][1])
-    assert int(cost[-1][3]) <= 30
-
-
-def test_spread_answers_count_once_too():
-    votes, truth = crowd(400, 3, 6, 3, 1.0, seed=1)
-    soft = np.where(np.eye(3)[votes] > 0, 0.8, 0.1)
-    with pytest.warns(cs.errors.DataWarning, match="copy each other"):
-        fused = cs.fuse(cs.Answers.from_probabilities(soft))
-    assert fused.copies_ == [[0, 6, 7, 8]]
-    assert accuracy(fused, truth) > 0.85

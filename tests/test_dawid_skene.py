@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from pathlib import Path
 
 import crowdkit.aggregation
 import numpy as np
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
 
 import consilience as cs
 import oracles
@@ -21,7 +19,6 @@ from consilience.errors import ConvergenceWarning, DataWarning, InputError, Para
 from consilience.inference.hidden_answers import raise_to
 from effort import examples, rest_robust
 
-GOLDEN = Path(__file__).parent / "golden" / "dawid_skene.csv"
 ESTIMATIONS = ["em", "variational"]
 
 
@@ -103,9 +100,7 @@ PER_WORKER = np.random.default_rng(3).uniform(0.2, 2, (7, 3, 3))
     ("estimation", "smoothing"),
     [
         ("em", 0),
-        ("em", 0.0),
         ("em", (0, 1)),
-        ("em", [0.2, 0.0]),
         *itertools.product(
             ESTIMATIONS,
             [0.01, 2, (0.1, 1.1), [[3, 1, 1], [0.5, 2, 0.5], [0.1, 0.2, 0.3]], PER_WORKER[0], PER_WORKER],
@@ -144,15 +139,6 @@ def test_weights(estimation, known):
     model = dawid_skene(estimation=estimation, tol=0, max_iter=15).fit(r, gold=gold)
     assert_like_twin(model, twin_of(model, r, 15, gold))
     assert_never_falls(model.trace_)
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_many_classes(estimation):
-    """More classes than loops are unrolled for."""
-    r = responses_of(oracles.simulate(5, n_items=150, n_workers=8, n_classes=20, skill=(0.6, 0.95))[0])
-    assert r.n_classes == 20
-    model = dawid_skene(estimation=estimation, tol=0, max_iter=10).fit(r)
-    assert_like_twin(model, twin_of(model, r, 10))
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
@@ -227,21 +213,6 @@ def test_bound_is_its_definition(size, n_iter):
     assert after.trace_[-1] <= oracles.log_evidence_of_answers(votes, pseudo, prior_pseudo)
 
 
-def test_score_is_the_mean_log_likelihood_at_the_reported_parameters():
-    r = responses_of(oracles.simulate(10, n_items=40)[0])
-    other = responses_of(oracles.simulate(11, n_items=25)[0])
-    for estimation in ESTIMATIONS:
-        model = dawid_skene(estimation=estimation).fit(r)
-        for given_answers, gold in ((r, None), (other, None), (other, {0: 1, 3: 2})):
-            _, total = oracles.dense_posterior(
-                oracles.densify(given_answers),
-                np.log(model.confusion_),
-                np.log(model.prior_),
-                gold_codes(given_answers, gold),
-            )
-            assert model.score(given_answers, gold=gold) == pytest.approx(total / given_answers.n_items, rel=1e-12)
-
-
 # ----------------------------------------------------------------------------------------------------- other libraries
 
 
@@ -284,32 +255,6 @@ def test_anaesthetists():
         [0, 0, 0.56, 0.44],
     ]
     assert_never_falls(model.trace_)
-
-
-def golden_crowd():
-    return responses_of(oracles.simulate(2024, n_items=50, n_workers=6, n_classes=3, share=0.7)[0])
-
-
-def write_golden():
-    """Write the golden file, by the slow twin and not by the library."""
-    r = golden_crowd()
-    columns = {}
-    for estimation in ESTIMATIONS:
-        fit = oracles.fit_dense(oracles.densify(r), r.class_of_label, r.n_classes, n_iter=25, estimation=estimation)
-        for k in range(r.n_classes):
-            columns[f"{estimation} {k}"] = fit.posterior[:, k]
-    GOLDEN.parent.mkdir(exist_ok=True)
-    pd.DataFrame(columns).to_csv(GOLDEN, index_label="item", float_format="%.15g")
-
-
-def test_golden_file():
-    expected = pd.read_csv(GOLDEN, index_col="item")
-    r = golden_crowd()
-    assert len(expected) == r.n_items
-    for estimation in ESTIMATIONS:
-        model = dawid_skene(estimation=estimation, tol=0, max_iter=25).fit(r)
-        columns = [f"{estimation} {k}" for k in range(r.n_classes)]
-        np.testing.assert_allclose(model.posterior_, expected[columns].to_numpy(), rtol=0, atol=1e-9)
 
 
 # --------------------------------------------------------------------------------------------------------- guarantees
@@ -370,14 +315,6 @@ def test_objective_never_falls_and_fit_is_predict(problem):
     assert np.isfinite(model.score(r, gold=gold))
 
 
-@examples(60)
-@given(problem=problems())
-def test_any_problem_is_the_twins(problem):
-    r, gold, options = problem
-    model = dawid_skene(**options, tol=0, max_iter=4).fit(r, gold=gold)
-    assert_like_twin(model, twin_of(model, r, 4, gold), tolerance=1e-9)
-
-
 @examples(40)
 @given(problem=problems(), n_init=st.integers(2, 4))
 def test_objective_never_falls_from_any_start(problem, n_init):
@@ -388,19 +325,6 @@ def test_objective_never_falls_from_any_start(problem, n_init):
     for trace in model.result_.course.starts.values():
         assert_never_falls(trace)
     assert model.trace_[-1] == max(trace[-1] for trace in model.result_.course.starts.values())
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_fit_is_predict_to_the_bit_with_many_blocks(estimation, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_SIZE", 50)
-    answers, truth, *_ = oracles.simulate(13, n_items=300, n_workers=9, share=0.5)
-    r = responses_of(answers)
-    gold = {int(i): int(truth[i]) for i in range(0, 300, 17)}
-    for options in ({}, {"smoothing": 0.3}, {"prior": "uniform"}):
-        model = dawid_skene(estimation=estimation, **options).fit(r, gold=gold)
-        assert np.array_equal(model.posterior_, model.predict_proba(r, gold=gold))
-        # Known or not, items stand on their own at given parameters.
-        assert not np.array_equal(model.posterior_, model.predict_proba(r))
 
 
 def test_tolerance_and_iterations():
@@ -420,14 +344,6 @@ def test_tolerance_and_iterations():
         stopped = dawid_skene(tol=1e-7, max_iter=3).fit(r)
     assert stopped.n_iter_ == 3
     assert not stopped.converged_
-
-
-def test_converging_in_the_last_iteration_is_converging():
-    r = responses_of(oracles.simulate(14, n_items=100)[0])
-    n_iter = dawid_skene(tol=1e-7).fit(r).n_iter_
-    model = dawid_skene(tol=1e-7, max_iter=n_iter).fit(r)  # a warning would be an error
-    assert model.converged_
-    assert model.n_iter_ == n_iter
 
 
 def test_callback_sees_every_iteration():
@@ -496,20 +412,6 @@ def test_renaming_and_reordering(estimation, weighted, monkeypatch):
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_order_of_classes(estimation):
-    answers, *_ = oracles.simulate(18, n_classes=3)
-    by_order = {
-        order: dawid_skene(estimation=estimation, tol=0, max_iter=30).fit(responses_of(answers, classes=list(order)))
-        for order in itertools.permutations(range(3))
-    }
-    plain = by_order[0, 1, 2]
-    for order, model in by_order.items():
-        assert model.classes_.tolist() == list(order)
-        np.testing.assert_allclose(model.posterior_, plain.posterior_[:, list(order)], atol=1e-9)
-        np.testing.assert_allclose(model.confusion_, plain.confusion_[:, list(order)], atol=1e-9)
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
 @pytest.mark.parametrize("size", [1, 7, 40, 333])
 def test_splitting_into_blocks(estimation, size, monkeypatch):
     r = responses_of(oracles.simulate(19, n_items=120, share=0.5)[0])
@@ -519,17 +421,6 @@ def test_splitting_into_blocks(estimation, size, monkeypatch):
     np.testing.assert_allclose(split.posterior_, whole.posterior_, atol=1e-9)
     np.testing.assert_allclose(split.confusion_, whole.confusion_, atol=1e-9)
     np.testing.assert_allclose(split.trace_, whole.trace_, rtol=1e-11)
-
-
-def test_splitting_sequences_into_blocks(monkeypatch):
-    """Where items stand in sequences, blocks hold whole sequences; the model does not care."""
-    answers, *_ = oracles.simulate(19, n_items=120, share=0.5)
-    flat = dawid_skene(tol=0, max_iter=20).fit(responses_of(answers))
-    monkeypatch.setattr(blocks, "BLOCK_SIZE", 40)
-    r = responses_of(answers, lengths=[1, 50, 2, 2, 30, 35])
-    model = dawid_skene(tol=0, max_iter=20).fit(r, gold={(1, 3): 0})
-    assert model.labels_[4] == 0
-    np.testing.assert_allclose(dawid_skene(tol=0, max_iter=20).fit(r).posterior_, flat.posterior_, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------------- recovery
@@ -555,15 +446,6 @@ def test_known_parameters_are_recovered(estimation):
     assert errors[64_000] < errors[1000] / 4
 
 
-def test_a_contrary_crowd_is_read_right():
-    """One good worker out of three who know the classes, and two who always say the opposite of the third class."""
-    answers, truth, *_ = oracles.simulate(21, n_items=2000, n_workers=7, n_classes=2, skill=(0.75, 0.9), share=1.0)
-    answers[:, 5:] = 1 - truth[:, None]
-    model = dawid_skene().fit(responses_of(answers))
-    assert np.mean(model.labels_ == truth) > 0.995
-    assert model.confusion_[5, 0, 1] > 0.98
-
-
 # ------------------------------------------------------------------------------------------------------------- starts
 
 
@@ -586,26 +468,6 @@ def test_start_from_matrices(estimation):
         assert np.array_equal(shared.posterior_, every.posterior_)
 
 
-def test_start_from_a_bad_matrix_still_runs():
-    """The first step of a bad start must not look like convergence."""
-    r = responses_of(oracles.simulate(23, n_items=200, skill=(0.6, 0.9))[0])
-    plain = dawid_skene().fit(r)
-    for estimation in ESTIMATIONS:
-        start = np.full((3, 3), 1 / 3) + 0.05 * np.eye(3)
-        model = dawid_skene(estimation=estimation, start=start / start.sum(axis=1, keepdims=True)).fit(r)
-        assert model.n_iter_ > 3
-        assert np.mean(model.labels_ == plain.labels_) > 0.95
-
-
-def test_start_with_impossible_answers():
-    """Matrices that rule out what was answered: such items are set aside at first, and nothing is nan."""
-    r = responses_of(oracles.simulate(24, n_items=50, skill=(0.5, 0.7))[0])
-    for estimation, smoothing in (("em", 0), ("em", 0.1), ("variational", 0.1)):
-        model = dawid_skene(estimation=estimation, smoothing=smoothing, start=np.eye(3), max_iter=500).fit(r)
-        assert np.isfinite(model.trace_).all()
-        assert np.isfinite(model.posterior_).all()
-
-
 def test_start_from_a_fitted_model():
     answers, *_ = oracles.simulate(25, n_items=150)
     r = responses_of(answers)
@@ -624,24 +486,6 @@ def test_start_from_a_fitted_model():
     assert dawid_skene(start=dawid_skene().fit(wide)).fit(r).converged_
     with pytest.raises(InputError, match="to start from does not know all labels"):
         dawid_skene(start=first).fit(wide)
-
-
-def test_start_from_a_model_in_which_a_worker_never_says_these_labels():
-    rows = [(i, "ann", "x") for i in range(5)] + [(i, "bob", "xy"[i % 2]) for i in range(5)]
-    item, worker, label = zip(*rows, strict=True)
-    first = dawid_skene(estimation="em", smoothing=0).fit({"item": item, "worker": worker, "label": label})
-    rows = [(i, "bob", "y") for i in range(5)] + [(i, "ann", "y") for i in range(5)]
-    item, worker, label = zip(*rows, strict=True)
-    model = dawid_skene(start=first).fit({"item": item, "worker": worker, "label": label})
-    assert np.isfinite(model.posterior_).all()
-
-
-def test_more_starts_are_never_worse():
-    r = responses_of(oracles.simulate(26, n_items=80, skill=(0.2, 0.6))[0])
-    one = dawid_skene(max_iter=1000).fit(r)
-    many = dawid_skene(n_init=6, max_iter=1000).fit(r)
-    assert np.array_equal(many.result_.course.starts["majority"], one.trace_)
-    assert many.trace_[-1] >= one.trace_[-1]
 
 
 # -------------------------------------------------------------------------------------------------------- prediction
@@ -694,16 +538,6 @@ def test_unknown_labels_are_an_error():
             act(cow)
 
 
-def test_predicting_without_smoothing_a_class_that_nobody_met():
-    """The crowd's matrix has an empty row then, and that is nobody's business."""
-    r = responses_of([[0, 0], [1, 1], [0, 1]], classes=[0, 1, 2])
-    model = dawid_skene(estimation="em", smoothing=0).fit(r)
-    assert np.array_equal(model.predict_proba(r), model.posterior_)
-    with pytest.warns(DataWarning):
-        found = model.predict_proba({"item": [0], "worker": [7], "label": [0]})
-    assert found[0, 2] == 0
-
-
 # --------------------------------------------------------------------------------------------------------- edge cases
 
 
@@ -750,15 +584,6 @@ def test_ten_thousand_answers_on_one_item(options):
     assert np.array_equal(model.labels_[1:], answers[1:, 0])
 
 
-@pytest.mark.parametrize("options", rest_robust(EDGES, 2))
-def test_ten_thousand_answers_against_the_gold(options):
-    answers = np.full((30, 10_000), -1)
-    answers[0] = 1
-    answers[1:, :20] = np.random.default_rng(30).integers(0, 2, (29, 1))
-    model = fit_edge(responses_of(answers), options, gold={0: 0})
-    assert model.posterior_[0].tolist() == [1, 0]
-
-
 @pytest.mark.parametrize("options", EDGES)
 def test_a_worker_with_one_answer_and_one_with_none(options):
     answers, truth, *_ = oracles.simulate(31, n_items=100, n_workers=6, skill=(0.7, 0.9), share=1.0)
@@ -787,34 +612,6 @@ def test_a_class_never_answered(options):
     else:
         assert model.posterior_[:, 1].max() < 0.01
         assert np.mean(model.labels_ == truth) > 0.9
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_gold_of_a_class_never_answered(options):
-    answers, *_ = oracles.simulate(32, n_items=100, n_classes=2, skill=(0.8, 0.9))
-    model = fit_edge(responses_of(answers, classes=[0, 7, 1]), options, gold={5: 7, 6: 7})
-    assert model.labels_[[5, 6]].tolist() == [7, 7]
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_one_class(options):
-    model = fit_edge(responses_of([[0, 0], [0, -1]]), options)
-    assert model.posterior_.tolist() == [[1], [1]]
-    assert model.prior_.tolist() == [1]
-    assert model.score(responses_of([[0, 0], [0, -1]])) == pytest.approx(0)
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_one_class_and_another_label(options):
-    r = responses_of([["x", "x"], ["x", "?"], ["?", None]], missing=None, classes=["x"])
-    model = fit_edge(r, options)
-    assert model.posterior_.tolist() == [[1], [1], [1]]
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_one_worker(options):
-    model = fit_edge(responses_of([[0], [1], [1], [2]]), options)
-    assert model.labels_.tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("options", EDGES)
@@ -868,12 +665,6 @@ def test_soft_votes_that_are_certain_are_answers(options):
     np.testing.assert_allclose(a.posterior_, b.posterior_, atol=1e-6)
 
 
-def test_a_unanimous_crowd():
-    for options in EDGES:
-        model = fit_edge(responses_of(np.repeat([[0], [1], [0], [2]], 5, axis=1)), options)
-        assert model.labels_.tolist() == [0, 1, 0, 2]
-
-
 def test_log_evidence_far_below_the_range_of_doubles():
     """2,000 workers answer every item: no posterior may be lost on the way."""
     answers, *_ = oracles.simulate(36, n_items=6, n_workers=2000, n_classes=3, skill=(0.3, 0.5), share=1.0)
@@ -881,14 +672,6 @@ def test_log_evidence_far_below_the_range_of_doubles():
     for options in EDGES:
         model = dawid_skene(**options | {"tol": 0, "max_iter": 2}).fit(r)
         assert_like_twin(model, twin_of(model, r, 2), tolerance=1e-9)
-
-
-def test_digamma_weights_of_an_empty_class_are_not_lost():
-    """With little smoothing an unseen answer's weight is exp(-1000): only logarithms can hold it."""
-    r = responses_of([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
-    model = dawid_skene(smoothing=0.001, tol=0, max_iter=3).fit(r)
-    assert special.digamma(0.001) < -1000
-    assert_like_twin(model, twin_of(model, r, 3))
 
 
 def test_no_iterations_leave_the_start_as_it_is():

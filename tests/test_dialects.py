@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from command_line import run
 from consilience import answers as register
 from consilience.answers import DIALECTS
 from consilience.errors import DataWarning, InputError, ParameterError
@@ -44,12 +41,6 @@ def triples(r: cs.Answers) -> list[tuple]:
         r.items[r.item_of_answer()].tolist(), r.workers[r.worker].tolist(), r.labels[r.label].tolist(), strict=True
     )
     return sorted(names, key=str)
-
-
-def test_register():
-    assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
-    with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
-        cs.Answers.from_frame({"item": [1]}, format="mtruk")
 
 
 # MTurk
@@ -122,14 +113,6 @@ def test_mturk_json(folder):
         assert "at batch.csv, line 3" in refusal("batch.csv")
 
 
-def test_mturk_without_answers(folder):
-    write("batch.csv", "HITId,WorkerId,Answer.a,Answer.b", "h1,w1,,", "h1,w2,,")
-    assert "looks like MTurk results, but there is nothing in 'Answer.a', 'Answer.b'" in refusal("batch.csv")
-    write("batch.csv", "HITId,WorkerId,AssignmentStatus,Answer.a", "h1,w1,Rejected,x")
-    with pytest.warns(DataWarning, match="left out"):
-        assert "No row of batch.csv is left" in refusal("batch.csv")
-
-
 # Toloka
 
 
@@ -148,23 +131,6 @@ def test_toloka(folder):
         r = cs.read_answers("assignments.tsv")
     assert triples(r) == [("1.png", "w1", "cat"), ("1.png", "w2", "dog"), ('2 "big".png', "w1", "dog")]
     assert (r.format, dict(r.gold)) == ("toloka", {"1.png": "cat"})
-
-
-def test_toloka_with_several_fields():
-    table = {
-        "INPUT:left": ["a", "a"],
-        "INPUT:right": ["b", "c"],
-        "OUTPUT:best": ["left", "right"],
-        "OUTPUT:why": [None, None],
-        "ASSIGNMENT:worker_id": ["w1", "w1"],
-    }
-    with pytest.raises(InputError, match=r"2 columns that may be the item: 'INPUT:left', 'INPUT:right'. Choose one"):
-        cs.Answers.from_frame(table)
-    assert cs.Answers.from_frame(table, item="INPUT:right").items.tolist() == ["b", "c"]
-    r = cs.Answers.from_frame(table | {"ASSIGNMENT:task_id": ["t1", "t2"]})
-    assert (r.items.tolist(), r.columns["label"]) == (["t1", "t2"], "OUTPUT:best")
-    with pytest.raises(InputError, match=r"2 questions: 'OUTPUT:best', 'OUTPUT:why'. Choose one with label="):
-        cs.Answers.from_frame(table | {"OUTPUT:why": ["x", "y"]})
 
 
 # Appen
@@ -189,15 +155,6 @@ def test_appen(folder):
     assert (r.format, dict(r.gold)) == ("appen", {1: "yes"})
 
 
-def test_appen_without_test_questions(folder):
-    write("full.csv", "_unit_id,_worker_id,_trust,colour,url", "1,11,0.9,red,u", "1,12,0.9,blue,u")
-    assert "2 questions: 'colour', 'url'. Choose one with label=" in refusal("full.csv")
-    assert cs.read_answers("full.csv", label="colour").labels.tolist() == ["blue", "red"]
-    # The aggregated report has no workers.
-    write("aggregated.csv", "_unit_id,_golden,_unit_state,colour,colour:confidence", "1,false,finalized,red,0.9")
-    assert "no column" in refusal("aggregated.csv")
-
-
 # Wide tables and matrices
 
 WIDE = {"image_id": [1, 2, 3], "ann": ["cat", "dog", None], "bob": ["dog", "dog", None], "eve": [None, "cat", None]}
@@ -214,14 +171,6 @@ def test_wide(make):
     assert triples(cs.Answers.from_frame(make(WIDE), format="wide")) == LONG
     with pytest.raises(InputError, match="no columns for worker, label"):
         cs.Answers.from_frame(make(WIDE), format="long")
-
-
-def test_wide_numbers():
-    """pandas makes floats of whole numbers beside an empty cell, and CSV makes text of a column with one odd word."""
-    frame = pd.DataFrame({"id": [7, 8], "a": [1, None], "b": [1, 2]})
-    assert triples(cs.Answers.from_frame(frame, format="wide")) == [(7, "a", 1), (7, "b", 1), (8, "b", 2)]
-    mixed = {"id": [7, 8], "a": [1, 2], "b": ["1", "?"]}
-    assert cs.Answers.from_frame(mixed, format="wide").labels.tolist() == ["1", "2", "?"]
 
 
 def test_wide_gold():
@@ -248,21 +197,6 @@ def test_not_wide(table):
         cs.Answers.from_frame(table)
 
 
-def test_wide_errors():
-    with pytest.raises(InputError, match=r"without a column of its own for the worker. Leave worker='ann' out"):
-        cs.Answers.from_frame(WIDE, format="wide", worker="ann")
-    with pytest.raises(InputError, match="all cells of 'a' are empty"):
-        cs.Answers.from_frame({"item": [1], "a": [None]}, format="wide")
-    with pytest.raises(InputError, match="has no columns of workers"):
-        cs.Answers.from_frame({"item": [1]}, format="wide")
-    with pytest.raises(InputError, match=r"row 0 \(counting from 0\), column 'ann' and row 1"):
-        cs.Answers.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]}, format="wide")
-    with pytest.warns(DataWarning, match="No other column of the table holds any of the values of 'text'"):
-        cs.Answers.from_frame({"item": [1, 2], "a": [1, 2], "b": [1, 2], "text": ["x", "y"]}, format="wide")
-    with pytest.raises(InputError, match=r"If each worker has a column of their own, use format='wide'"):
-        cs.Answers.from_frame({"item": [1], "label": ["x"]})
-
-
 NOTED = {**WIDE, "note": ["x", "y", "z"], "by": ["cat", "ann", "ann"]}
 
 
@@ -275,36 +209,6 @@ def test_ignored_columns_are_no_workers(form):
         cs.Answers.from_frame(NOTED, format=form, ignore=["nota"])
     with pytest.raises(ParameterError, match="'ignore' parameter"):
         cs.Answers.from_frame(NOTED, format=form, ignore=3)
-
-
-def test_a_column_of_text_is_no_worker():
-    table = {"id": range(30), "a": ["x", "y"] * 15, "b": ["y", "x"] * 15, "text": [f"text {n}" for n in range(30)]}
-    with pytest.warns(DataWarning, match=r"no other column holds are left out: 'text'. Name them with ignore="):
-        assert cs.Answers.from_frame(table, format="wide").workers.tolist() == ["a", "b"]
-
-
-def test_content_is_no_worker_on_the_command_line(folder):
-    """Nor where it would be taken for one, in a small table."""
-    table = {"id": range(8), "a": ["x", "y"] * 4, "b": ["x", "y"] * 4, "c": ["y"] * 8, "text": [*"abcdefgh"]}
-    pd.DataFrame(table).to_csv("wide.csv", index=False)
-    for options in (
-        ["--content", "text", "--report", "r.html"],
-        ["--ignore", "text"],
-        ["--ignore", "c", "--ignore", "text"],
-    ):
-        result = run("fuse", "wide.csv", "--json", *options)
-        assert result.exit_code == 0, result.stderr
-        assert json.loads(result.stdout)["workers"] == 4 - len(options) // 2 + ("--report" in options)
-    result = run("fuse", "wide.csv", "--json", "--format", "wide")
-    advice = (
-        "values of 'text'. Each column is taken for a worker. Leave columns that hold no answers out with --ignore."
-    )
-    assert advice in result.stderr
-    assert json.loads(result.stdout)["workers"] == 4
-    pd.DataFrame({"item": [1], "worker": [1], "label": [1]}).to_csv("long.csv")
-    assert "--ignore is for tables in which each worker has a column" in run("fuse", "long.csv", "--ignore", "x").stderr
-    assert run("convert", "wide.csv", "long.csv", "--ignore", "text").exit_code == 0
-    assert set(pd.read_csv("long.csv")["worker"]) == {"a", "b", "c"}
 
 
 def test_wide_equals_long():
@@ -366,26 +270,6 @@ def test_minus_one_may_be_an_answer(cells):
     assert -1 in r.labels
 
 
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_a_scale_that_may_be_silence_is_told():
-    frame = pd.DataFrame(
-        np.random.default_rng(0).choice([-1, 0, 1], p=[0.6, 0.25, 0.15], size=(60, 4)), columns=[*"abcd"]
-    )
-    with pytest.warns(DataWarning, match="Most cells may be -1: if that is no answer, give format='matrix'"):
-        cs.Answers.from_frame(frame.assign(item=np.arange(60)))
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_an_update_of_labelling_functions_keeps_silence(folder):
-    frame = pd.DataFrame(functions(), columns=list("abcdef")).assign(item=np.arange(60))
-    few = frame[:9].assign(item=lambda rows: rows["item"] + 100)
-    frame.to_csv("L.csv", index=False)
-    model = cs.fuse("L.csv")
-    few[["item", *"abcdef"]].assign(a=0, b=1, c=0).to_csv("more.csv", index=False)
-    model.update("more.csv")
-    assert model.classes_.tolist() == [0, 1]
-
-
 def test_matrix(folder):
     matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0]])
     np.save("L.npy", matrix)
@@ -419,21 +303,6 @@ def test_ids_in_a_matrix_are_no_worker(folder, first):
         assert cs.read_answers("L.npy").n_workers == 3
 
 
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        [[0, 1, 2]],
-        [[7, 1, 2], [8, 1, 2]],
-        [[0, 1, 2], [1, 2, 0], [2, 0, 1], [3, 3, 3], [4, 4, 0]],
-        np.arange(18).reshape(6, 3),
-        10 * np.random.default_rng(0).random((9, 3)),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:No other column", "ignore:The labels are", "ignore:There are")
-def test_answers_in_a_matrix_are_no_ids(matrix):
-    assert cs.Answers.from_frame(pd.DataFrame(matrix), format="matrix").n_workers == 3
-
-
 def test_damaged_matrix(folder):
     np.save("cube.npy", np.zeros((2, 2, 2, 2)))
     assert "must hold a matrix with items as rows" in refusal("cube.npy")
@@ -444,26 +313,6 @@ def test_damaged_matrix(folder):
     assert "'cut.npy' cannot be read" in refusal("cut.npy")
     Path("text.npy").write_text("item,label")
     assert "'text.npy' cannot be read" in refusal("text.npy")
-
-
-@pytest.mark.parametrize(
-    ("form", "missing"), [("mturk", "HITId"), ("toloka", "ASSIGNMENT:worker_id"), ("appen", "_unit_id")]
-)
-def test_wrong_form(form, missing):
-    with pytest.raises(
-        InputError, match=rf"has no column '{missing}'.* as .* have. It has 'item', 'worker', 'label'. Leave"
-    ):
-        cs.Answers.from_frame({"item": [1], "worker": [1], "label": ["x"]}, format=form)
-
-
-def test_platform_parquet(folder):
-    """The form is recognised in any file, also with types of its own."""
-    table = pa.table(
-        {"_unit_id": [1, 1], "_worker_id": [7, 8], "_tainted": [False, True], "q": ["a", "b"], "q_gold": ["a", "a"]}
-    )
-    pq.write_table(table, "full.parquet")
-    with pytest.warns(DataWarning, match="not to be trusted"):
-        assert cs.read_answers("full.parquet").n_responses == 1
 
 
 TOY = """

@@ -11,8 +11,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
@@ -58,49 +56,6 @@ def check_form(graph):
 
 
 # Edges
-
-
-def test_from_edges():
-    graph = check_form(Graph.from_edges(["b", "a", "c"], ["a", "c", "a"]))
-    assert graph.items.tolist() == ["b", "a", "c"]
-    assert pairs_of(graph) == {frozenset("ab"), frozenset("ac")}
-    assert repr(graph) == "Graph(3 items, 2 edges, mean degree 1.33)"
-    assert graph.description == "given edges"
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.0])), max_size=30),
-)
-def test_from_edges_against_a_dict(edges):
-    expected, loops = {}, 0
-    for a, b, weight in edges:
-        if a == b:
-            loops += 1
-            continue
-        for pair in ((a, b), (b, a)):
-            expected[pair] = max(weight, expected.get(pair, 0.0))
-    columns = [list(column) for column in zip(*edges, strict=True)] or [[], [], []]
-    graph = check_form(Graph.from_edges(*columns, items=range(7)))
-    assert edges_of(graph) == expected
-    assert graph.n_self_loops == loops
-
-
-def test_items_give_order_and_lonely_nodes():
-    graph = Graph.from_edges([30], [10], items=[10, 20, 30])
-    assert graph.items.tolist() == [10, 20, 30]
-    assert graph.degrees.tolist() == [1, 0, 1]
-    assert graph.neighbours.tolist() == [2, 0]
-
-
-def test_items_of_sequences():
-    r = cs.Answers.from_matrix([[0, 1], [1, 1], [0, 0]], lengths=[2, 1])
-    graph = Graph.from_edges([(0, 0)], [(1, 0)], items=r.items)
-    assert pairs_of(graph) == {frozenset([(0, 0), (1, 0)])}
-    assert graph.n_items == 3
-
-
-def test_numbers_and_their_text_are_the_same_ids():
-    assert pairs_of(Graph.from_edges(["1"], ["3"], items=[1, 2, 3])) == {frozenset([1, 3])}
 
 
 @pytest.mark.parametrize(
@@ -197,24 +152,6 @@ def test_two_columns_are_the_ends_of_edges(tmp_path):
         Graph.from_frame({**frame, "strength": [2.0, 0.5]})
 
 
-@pytest.mark.parametrize("third", [[7, 8], ["x", "y"], [None, None]])
-def test_columns_that_are_no_weights_pass(third):
-    frame = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "third": third})
-    assert Graph.from_frame(frame).n_edges == 2
-    assert Graph.from_frame({"source": ["a"], "target": ["b"], "third": [0.5]}, weight=None).n_edges == 1
-
-
-def test_from_frame_with_other_names():
-    frame = {"from": [1], "to": [2], "when": ["May"]}
-    assert Graph.from_frame(frame, source="from", target="to").n_edges == 1
-    with pytest.raises(InputError, match=r"the table of edges has no column 'source'. It has 'from', 'to', 'when'"):
-        Graph.from_frame(frame)
-    with pytest.raises(InputError, match="'source' of the table of edges has 1 missing"):
-        Graph.from_frame({"source": [1, None], "target": [1, 2]})
-    with pytest.raises(InputError, match="'kilos' of the table of edges has 1 missing"):
-        Graph.from_frame({"source": [1, 2], "target": [2, 3], "kilos": [1.0, None]}, weight="kilos")
-
-
 # Matrices and networkx
 
 
@@ -226,23 +163,6 @@ def test_from_scipy(build):
     graph = check_form(Graph.from_scipy(build(matrix), items=["x", "y", "z"]))
     assert edges_of(graph) == {("x", "y"): 2.0, ("y", "x"): 2.0, ("y", "z"): 3.0, ("z", "y"): 3.0}
     assert graph.n_self_loops == 1
-
-
-def test_from_scipy_takes_matrices_as_scipy_does():
-    # Explicit zeros are no edges, entries at the same place add up, and the matrix given stays as it is.
-    matrix = sparse.coo_array(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
-    assert edges_of(Graph.from_scipy(matrix)) == {(0, 1): 3.0, (1, 0): 3.0}
-    assert matrix.nnz == 3
-    assert Graph.from_scipy(np.array([[False, True], [False, False]])).n_edges == 1
-    assert Graph.from_scipy(np.zeros((0, 0))).n_items == 0
-
-
-@pytest.mark.parametrize("matrix", [np.ones((2, 3)), np.ones(4)])
-def test_from_scipy_wants_a_square(matrix):
-    with pytest.raises(InputError, match="An adjacency matrix is square"):
-        Graph.from_scipy(matrix)
-    with pytest.raises(InputError, match="items must be 2 distinct values; got 1"):
-        Graph.from_scipy(np.ones((2, 2)), items=["a"])
 
 
 def test_to_scipy():
@@ -268,14 +188,6 @@ def test_from_networkx(kind):
     assert Graph.from_networkx(source, items=["c", "b", "a", "d"]).items.tolist() == ["c", "b", "a", "d"]
 
 
-def test_from_networkx_of_pixels_and_refusals():
-    assert pairs_of(Graph.from_networkx(nx.grid_2d_graph(2, 3))) == {
-        frozenset(pair) for pair in nx.grid_2d_graph(2, 3).edges
-    }
-    with pytest.raises(InputError, match="Expected a networkx graph; got a list"):
-        Graph.from_networkx([(1, 2)])
-
-
 # Grids
 
 
@@ -297,12 +209,6 @@ def test_grid(shape):
         assert pairs_of(graph) == brute_force_grid(shape, reach)
         assert graph.n_items == np.prod(shape)
         assert graph.description == f"{connectivity}-neighbour grid"
-
-
-def test_inner_pixels_have_as_many_neighbours_as_said():
-    for shape, kinds in (((5, 5), (4, 8)), ((5, 5, 5), (6, 18, 26))):
-        for connectivity in kinds:
-            assert Graph.grid(shape, connectivity).degrees.max() == connectivity
 
 
 def test_grids_of_several_images():
@@ -358,20 +264,6 @@ def test_knn(metric, n_features, k, monkeypatch):
     assert mutual.degrees.max() <= k
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("build", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_knn_of_sparse_features(metric, build):
-    rng = np.random.default_rng(1)
-    features = np.where(rng.random((50, 8)) < 0.6, rng.normal(size=(50, 8)), 0.0)
-    features[np.all(features == 0, axis=1), 0] = 1.0
-    assert pairs_of(Graph.knn(build(features), 4, metric=metric)) == pairs_of(Graph.knn(features, 4, metric=metric))
-
-
-def test_knn_far_from_the_origin():
-    features = np.random.default_rng(2).normal(size=(40, 20))
-    assert pairs_of(Graph.knn(features + 1e7, 3)) == pairs_of(Graph.knn(features, 3))
-
-
 @pytest.mark.parametrize("n_features", [1, 20])
 def test_knn_of_duplicates(n_features):
     # Six points at each of two places: three neighbours each, all of them at the same place, never oneself.
@@ -381,18 +273,6 @@ def test_knn_of_duplicates(n_features):
     assert graph.n_self_loops == 0
     assert all((a < 6) == (b < 6) for a, b in edges_of(graph))
     assert Graph.knn(features, 3).neighbours.tolist() == graph.neighbours.tolist()
-
-
-def test_knn_of_a_zero_row_and_of_frames():
-    assert Graph.knn([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], 1, metric="cosine").n_items == 3
-    frame = pd.DataFrame({"x": [0.0, 1.0, 5.0]})
-    assert pairs_of(Graph.knn(frame, 1, items=["a", "b", "c"])) == {frozenset("ab"), frozenset("bc")}
-
-
-@pytest.mark.parametrize("k", [0, 3, 1.0, True, -1])
-def test_bounds_of_k(k):
-    with pytest.raises(ParameterError, match=r"'k' parameter of Graph.knn must be a whole number between 1 and 2"):
-        Graph.knn([[1.0], [2.0], [3.0]], k)
 
 
 @pytest.mark.parametrize(
@@ -410,11 +290,6 @@ def test_bad_features(features, message):
         Graph.knn(features, 1)
 
 
-def test_bad_metric():
-    with pytest.raises(ParameterError, match=r"'euclidean' or 'cosine'. Got 'manhattan'"):
-        Graph.knn([[1.0], [2.0]], 1, metric="manhattan")
-
-
 # Other items
 
 
@@ -428,15 +303,6 @@ def test_aligned_with():
     assert moved.n_self_loops == 1  # "e" had no other edge, and is not missed
     assert graph.aligned_with(graph.items) is graph
     assert graph.aligned_with(graph.items.copy()) is graph
-
-
-def test_aligned_with_strangers():
-    graph = Graph.from_edges(["a", "b"], ["b", "c"])
-    with pytest.raises(
-        InputError,
-        match=r"1 id of the graph is not among the 2 items: 'c'. Leave their edges out. Name items .* with items=",
-    ):
-        graph.aligned_with(np.array(["a", "b"], object))
 
 
 def test_shuffled():

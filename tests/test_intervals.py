@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 
@@ -12,10 +11,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-import oracles
 from benchmarks import intervals as benchmark
-from consilience.answers.gold import Gold
-from consilience.inference import hidden_answers as powers
 from consilience.inference.estimator import renew
 from consilience.results import intervals
 from consilience.results.intervals import informativeness
@@ -66,12 +62,6 @@ def test_the_interval_of_alpha_is_an_infinitesimal_jackknife(seed):
     assert found.alpha == cs.metrics.krippendorff_alpha(cs.Answers.from_matrix(matrix))
     in_sequences = cs.metrics.krippendorff_interval(cs.Answers.from_matrix(matrix, lengths=[5] * 8))
     assert in_sequences == pytest.approx(slow_alpha_interval(matrix, np.arange(len(matrix)) // 5), abs=1e-6)
-
-
-def test_alpha_is_covered():
-    truth = cs.metrics.krippendorff_alpha(cs.Answers.from_matrix(draw_matrix(1000, n_items=200_000)))
-    intervals = [cs.metrics.krippendorff_interval(cs.Answers.from_matrix(draw_matrix(seed, 60))) for seed in range(200)]
-    assert 0.91 <= np.mean([low <= truth <= high for _, low, high in intervals]) <= 0.99
 
 
 @pytest.mark.parametrize(
@@ -197,66 +187,6 @@ def test_slope_of_the_mean_probability_of_labels():
     np.testing.assert_allclose(slope, expected, atol=1e-8)
 
 
-def test_design_effect():
-    worker = np.repeat([0, 1], 400).astype(np.int32)
-    unit = np.tile(np.repeat(np.arange(40), 10), 2)
-    rng = np.random.default_rng(0)
-
-    def effect(value):
-        spread = np.array([value[:400].var(), value[400:].var()])
-        away = value - np.repeat([value[:400].mean(), value[400:].mean()], 400)
-        item = np.tile(np.arange(400), 2)
-
-        def compare(n, weight, spread):
-            total = np.bincount(worker[:n], weight)
-            sums = intervals.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
-            return intervals.design_effect(sums)
-
-        found, half = (compare(800, w * np.ones(800), spread) for w in (1, 0.5))
-        assert half == pytest.approx(found)  # weights are not what answers have in common
-        weight = np.repeat([1.0, 1e-6], 400)
-        alone, together = compare(400, np.ones(400), spread[:1]), compare(800, weight, spread)
-        assert together == pytest.approx(alone, rel=0.25)  # but for the number of units
-        return found
-
-    assert effect(rng.normal(size=800)) == pytest.approx(1, abs=0.35)
-    assert effect(np.repeat(rng.normal(size=80), 10)) == pytest.approx(10, rel=0.4)  # ten answers are one
-    assert effect(np.zeros(800)) == 1
-
-
-def test_a_vote_that_is_spread_is_one_vote():
-    r = small_crowd().responses
-    P = np.full((r.n_items, r.n_workers, 3), np.nan)
-    P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
-    spread = oracles.spread_answers(P)
-    model = cs.DawidSkene(calibration="none").fit(spread)
-    found = model.result_.past.sums
-    np.testing.assert_allclose(found.chances[0], r.votes_per_worker())
-    worth = intervals.judge_workers(spread, found, estimates_of(model), None)[1]
-    assert (worth < found.chances[0]).all()
-    assert intervals.design_effect(found.votes) == 1
-
-
-def test_intervals_of_workers_with_different_weights_contain_the_truth():
-    found, weight = [], np.where(np.arange(15) % 3 == 0, 0.2, 1.0)
-    for seed in range(15):
-        crowd = cs.simulate.independent(
-            300, n_workers=15, n_classes=3, answers_per_item=6, accuracy=(0.5, 0.9), seed=seed
-        )
-        r, rng = crowd.responses, np.random.default_rng(seed)
-        careless = rng.random(r.n_responses) > weight[r.worker]
-        label = np.where(careless, rng.permutation(r.label), r.label).astype(r.label.dtype)
-        true = weight * true_accuracy(crowd) + (1 - weight) / 3  # of answers as they are
-        r = dataclasses.replace(r, label=label, weight=weight[r.worker])
-        report = cs.DawidSkene(calibration="none").fit(r).worker_report()
-        ends = report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy()
-        accuracy = report["accuracy"].to_numpy()
-        assert ((ends[0] <= accuracy) & (accuracy <= ends[1])).all()
-        assert np.median((ends[1] - ends[0])[weight < 1]) > 0.35  # they count as some 26 answers
-        found.append([inside(*(end[chosen] for end in ends), true[chosen]) for chosen in (weight < 1, weight == 1)])
-    assert (np.mean(found, axis=0) > 0.9).all()
-
-
 @pytest.mark.parametrize("in_sequences", [False, True])
 def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     r = cs.Answers.from_matrix(draw_matrix(0, 60), lengths=[7, 13, 1, 9, 30] if in_sequences else None)
@@ -269,35 +199,6 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
         np.testing.assert_allclose(all_ends(renew(model).fit(r)), whole, rtol=1e-9)
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_shares_of_a_class_that_nobody_said(named):
-    matrix = draw_matrix(0, 300, n_classes=2)
-    for said, n_classes in ((matrix, 2), (np.where(matrix >= 0, 0, -1), 1)):
-        classes = list(range(n_classes + 1))
-        r = cs.Answers.from_matrix(said, labels=classes if named else None, classes=classes)
-        more, fewer = cs.DawidSkene().fit(r), cs.DawidSkene().fit(cs.Answers.from_matrix(said))
-        ends = np.stack([more.result_.intervals.prior[0], more.result_.intervals.prior[1]])
-        assert (ends[:, -1] < 0.03).all()
-        if n_classes > 1:
-            np.testing.assert_allclose(
-                ends[:, :-1], [fewer.result_.intervals.prior[0], fewer.result_.intervals.prior[1]], atol=0.02
-            )
-        assert ((ends[0] <= more.prior_) & (more.prior_ <= ends[1])).all()
-    assert ends[0, 0] > 0.97
-
-
-def test_a_matrix_is_tilted_to_an_accuracy():
-    crowd = small_crowd()
-    model = cs.DawidSkene(calibration="none").fit(crowd.responses)
-    target = np.array([0.4, 0.5, 0.6, 0.7, 0.8, np.nan])
-    tilted = intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
-    accuracy = np.diagonal(tilted, axis1=1, axis2=2) @ model.prior_
-    np.testing.assert_allclose(accuracy[:5], target[:5], atol=1e-6)
-    np.testing.assert_allclose(tilted[5], model.confusion_[5])
-    wrong = [tilted[0, 0, 1] / tilted[0, 0, 2], model.confusion_[0, 0, 1] / model.confusion_[0, 0, 2]]
-    assert wrong[0] == pytest.approx(wrong[1])
 
 
 # ------------------------------------------------------------------------------------------------------------ coverage
@@ -369,34 +270,6 @@ def test_more_answers_make_narrower_intervals():
         )
 
     assert np.allclose(widths(3200) / widths(200), 0.25, rtol=0.4)
-
-
-def test_a_worker_who_tells_nothing_may_tell_nothing():
-    lows = []
-    for seed in range(10):
-        crowd = cs.simulate.independent(
-            300, n_workers=12, n_classes=3, answers_per_item=6, accuracy=0.8, spammers=3, seed=seed
-        )
-        report = cs.DawidSkene().fit(crowd.responses).worker_report().to_pandas()
-        lows.append(report["informativeness_low"][9:])
-        assert (report["informativeness_low"][:9] > 0.05).all()
-    assert np.mean(np.array(lows) < 0.01) > 0.85
-
-
-def test_hard_items_are_not_covered():
-    """All workers err together there, and no model of independent errors can see it; the page says so."""
-    found = []
-    for seed in range(6):
-        crowd = small_crowd(seed, 500, hard=0.15)
-        model = cs.DawidSkene().fit(crowd.responses)
-        found.append(
-            inside(
-                model.result_.expected_accuracy[1],
-                model.result_.expected_accuracy[2],
-                np.mean(model.labels_ == crowd.truth),
-            )
-        )
-    assert np.mean(found) < 0.5
 
 
 # ---------------------------------------------------------------------------------------------------------- invariance
@@ -476,15 +349,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize(
     "model",
-    [
-        cs.DawidSkene(),
-        cs.DawidSkene(estimation="em", calibration="none"),
-        cs.DawidSkene(workers="one-coin"),
-        cs.DawidSkene(max_iter=0),
-        cs.DawidSkene(prior="uniform"),
-        cs.MajorityVote(),
-        cs.MomentMatching(),
-    ],
+    [cs.DawidSkene(), cs.DawidSkene(workers="one-coin"), cs.MajorityVote()],
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -495,14 +360,6 @@ def test_small_crowds(name, model):
     if name == "one class" and not isinstance(model, cs.MajorityVote):
         assert model.worker_report()["accuracy_low"].to_pylist() == [1, 1]
         assert (model.result_.expected_accuracy[1], model.result_.expected_accuracy[2]) == (1, 1)
-
-
-def test_a_few_right_answers_are_no_proof():
-    rows = [[0, 0, 0, 0 if i < 3 else -1] if i % 2 else [1, 1, 1, 1 if i < 3 else -1] for i in range(60)]
-    report = check_ends(cs.DawidSkene().fit(cs.Answers.from_matrix(rows, labels=[0, 1])))
-    assert report["accuracy"][3] > 0.95
-    assert report["accuracy_low"][3] < 0.6
-    assert report["accuracy_low"][0] > 0.9
 
 
 def test_nobody_can_judge_themselves():
@@ -516,16 +373,6 @@ def test_nobody_can_judge_themselves():
     known = dict(zip(range(100), crowd.truth[:100].tolist(), strict=True))
     report = check_ends(cs.DawidSkene().fit(crowd.responses, gold=known))
     assert report["accuracy_low"].mean() > 0.2
-
-
-@pytest.mark.parametrize("lengths", [None, [2, 1, 2]])
-def test_who_is_judged(lengths):
-    matrix = [[0, -1], [1, 0], [-1, 1], [-1, -1], [0, 0]]
-    r = cs.Answers.from_matrix(matrix, lengths=lengths, labels=[0, 1])
-    judged = intervals.find_judged(r, None, None).tolist()
-    assert judged == ([False, True, False, False, True] if lengths is None else [True, True, False, True, True])
-    gold = Gold(np.array([-1, -1, 1, -1, -1], np.int32), np.zeros(5, bool))
-    assert intervals.find_judged(r, gold, None)[2]
 
 
 def test_weights_sequences_silence_and_gold():
@@ -552,48 +399,6 @@ def test_weights_sequences_silence_and_gold():
 
 def small_sequences():
     return cs.simulate.sequences(12, (3, 9), 5, 3, accuracy=0.7, seed=1).responses
-
-
-def test_a_weight_of_one_changes_nothing():
-    r = small_crowd().responses
-    model = cs.DawidSkene(calibration="none").fit(r)
-    for weight, within in ((None, 0), (np.ones(r.n_responses), 0.02)):  # each answer is a unit of its own
-        sums = intervals.sum_statistics(dataclasses.replace(r, weight=weight), model.posterior_, estimates_of(model))
-        np.testing.assert_allclose(sums.chances, model.result_.past.sums.chances)
-        assert intervals.design_effect(sums.votes) == pytest.approx(1, abs=within)
-
-
-def test_a_prior_that_is_given_is_known():
-    model = cs.DawidSkene(prior=[0.2, 0.3, 0.5]).fit(small_crowd().responses)
-    assert (
-        model.result_.intervals.prior[0].tolist() == model.prior_.tolist() == model.result_.intervals.prior[1].tolist()
-    )
-
-
-def test_many_classes():
-    crowd = cs.simulate.independent(400, n_workers=10, n_classes=60, answers_per_item=4, accuracy=0.8, seed=0)
-    model = cs.DawidSkene(calibration="none").fit(crowd.responses)
-    check_ends(model)
-    assert inside(model.result_.intervals.prior[0], model.result_.intervals.prior[1], crowd.parameters.prior) > 0.85
-
-
-def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
-    matrix = draw_matrix(0, n_items=6)
-    model = cs.DawidSkene().fit(cs.Answers.from_matrix(matrix, labels=[0, 1, 2]))
-    assert model.result_.calibrated.found.n_hidden == 0 or model.power_ < 1
-    assert model.result_.expected_accuracy[2] - model.result_.expected_accuracy[1] > 0.3
-
-
-def test_powers_by_their_scores():
-    weights = np.exp(powers.weigh_powers(*powers.find_leads(np.zeros((30, len(powers.POWERS))))))
-    np.testing.assert_allclose(weights, np.exp(powers.NOTHING_KNOWN))
-    rng = np.random.default_rng(0)
-    # A log likelihood that is quadratic in the log power, around .1.
-    away = np.log(powers.POWERS / 0.1)
-    scores = -0.5 * (away - rng.normal(size=(25, 1))) ** 2
-    drawn = powers.draw_powers(powers.weigh_powers(*powers.find_leads(scores)))
-    assert len(drawn) == powers.N_POWERS
-    assert 0.05 < drawn.min() < 0.1 < drawn.max() < 0.2  # the standard error of the log power is .2
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -635,14 +440,6 @@ def test_the_table_of_coverage_agrees_with_a_run():
     np.testing.assert_allclose(100 * benchmark.measure(situation), read_situations()[situation.name], atol=2.6)
 
 
-def test_the_page_has_the_means_of_all_situations():
-    assert benchmark.TABLE.read_text() == benchmark.summarise(read_situations()) + "\n"
-    found = {"situation, weak": np.array([0.9, 0.8, 0.7, 0.6, 0.5])}
-    assert benchmark.read_situations(benchmark.write_situations(found.items())) == {
-        "situation, weak": [90, 80, 70, 60, 50]
-    }
-
-
 def test_what_the_page_says_of_coverage():
     table = read_situations()
     assert len(table) == len(benchmark.SITUATIONS) == 53
@@ -654,7 +451,3 @@ def test_what_the_page_says_of_coverage():
     assert (
         min(float(row[1]) for name, row in table.items() if "5 classes, 20" not in name or "uneven" not in name) >= 93
     )
-    hard = read_table("coverage-hard.md")
-    expected = {name: float(row[3]) for name, row in hard.items()}
-    assert expected["3 classes, 20 workers, 5 per item, 500 items, good, hard items .1"] == 0
-    assert expected["the same, 50 labels known"] >= 80

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +12,6 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from consilience.errors import DataWarning, InputError, ParameterError
 
 LINES = ["item,worker,label", "1,ann,cat", "1,bob,dog", "2,ann,cat", "2,bob,cat"]
@@ -47,24 +43,6 @@ def rename(old: str, *new: str) -> dict:
 # Names of columns
 
 
-def test_aliases_are_distinct():
-    """No name stands for two roles, and none is looked for twice."""
-    others = {role: [name for row in rows for name in row] for role, rows in OTHER_ALIASES.items()}
-    for role, names in others.items():
-        assert len(set(names)) == len(names)
-        assert all(name == squeeze(name) for name in names)
-        assert not set(names) & set(ALIASES[role])
-    for first, second in (
-        ("item", "worker"),
-        ("item", "label"),
-        ("worker", "label"),
-        ("label", "gold"),
-        ("item", "gold"),
-    ):
-        assert not set(others[first]) & set(others[second])
-        assert not set(others[first]) & set(ALIASES[second])
-
-
 @pytest.mark.parametrize(
     ("role", "name"),
     [
@@ -75,13 +53,6 @@ def test_aliases_are_distinct():
 )
 def test_other_names(role, name):
     assert cs.Answers.from_frame(rename(role, name)).columns[role] == name
-
-
-def test_old_names_come_first():
-    table = make_table(worker_id=[1, 2, 3, 4], category=list("abcd"), task_id=[5, 6, 7, 8])
-    assert cs.Answers.from_frame(table).columns == {"item": "item", "worker": "worker", "label": "label"}
-    # A model is a worker only if there is no other.
-    assert cs.Answers.from_frame(rename("worker", "model", "rater")).columns["worker"] == "rater"
 
 
 @pytest.mark.parametrize(("role", "names"), [("label", ("category", "verdict")), ("worker", ("rater", "annotator_id"))])
@@ -98,26 +69,6 @@ def test_row_numbers():
     assert cs.Answers.from_frame({"id": [1, 1, 2, 2], **table}).columns["item"] == "id"
 
 
-def test_sequences_keep_their_place():
-    """A column of texts does not make items of the positions of sequences."""
-    table = {"sequence": ["s"] * 2, "position": [0, 1], "text": ["a", "b"], "worker": ["w"] * 2, "label": ["O", "O"]}
-    assert cs.Answers.from_frame(table).sequences is not None
-
-
-def test_all_names_are_shown():
-    names = [f"column {n}" for n in range(30)]
-    with pytest.raises(InputError) as caught:
-        cs.Answers.from_frame({**{name: [1] for name in names}, "my_label": ["x"], "item": [1], "worker": [1]})
-    assert "Did you mean label='my_label'?" in str(caught.value)
-    assert all(repr(name) in str(caught.value) for name in names)
-
-
-def test_gold_with_the_names_of_the_answers(folder):
-    table = rename("item", "image_id")
-    gold = pd.DataFrame({"image_id": [1], "doc_id": [9], "true_label": ["x"]})
-    assert cs.DawidSkene().fit(cs.Answers.from_frame(table), gold=gold).labels_[0] == "x"
-
-
 # Known labels beside the answers
 
 
@@ -131,17 +82,6 @@ def test_gold_column():
         cs.Answers.from_frame(make_table(), gold="known")
     with pytest.raises(ParameterError, match="'gold' parameter"):
         cs.Answers.from_frame(make_table(), gold=3)
-
-
-def test_gold_column_of_sequences():
-    table = {
-        "sequence": ["s", "s"],
-        "position": [5, 6],
-        "worker": ["w", "w"],
-        "label": ["a", "b"],
-        "truth": [None, "a"],
-    }
-    assert dict(cs.Answers.from_frame(table).gold) == {("s", 6): "a"}
 
 
 def test_conflicting_gold(folder):
@@ -239,14 +179,6 @@ def test_drop_missing(folder):
         cs.read_answers("a.csv", drop_missing=True)
 
 
-def test_drop_missing_on_the_command_line(folder):
-    write("a.csv", *LINES, "3,ann,")
-    assert "Or leave such rows out with --drop-missing." in run("fuse", "a.csv").stderr
-    result = run("fuse", "a.csv", "--drop-missing", "--json")
-    assert json.loads(result.stdout)["answers"] == 4
-    assert "without an answer in column 'label' were left out: 1 of 5." in result.stderr
-
-
 def test_rescale():
     votes = [[[0.33, 0.33, 0.33], [0.5, 0.5, 0.01]], [[1.0, 0.0, 0.0], [np.nan] * 3]]
     with pytest.raises(InputError, match="They seem to be rounded: use rescale=True"):
@@ -272,18 +204,6 @@ def test_standard_input(sign):
     assert json.loads(result.stdout)["answers"] == 4
 
 
-def test_standard_input_of_other_formats(folder):
-    records = [dict(zip(LINES[0].split(","), line.split(","), strict=True)) for line in LINES[1:]]
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    assert json.loads(run("fuse", "-", "--json", standard_input=text).stdout)["answers"] == 4
-    packed = gzip.compress("\n".join(LINES).encode())
-    assert json.loads(run("fuse", "-", "--json", standard_input=packed).stdout)["answers"] == 4
-    labels = run("fuse", write("a.csv", *LINES), "-o", "labels.csv", "-q")
-    assert labels.exit_code == 0
-    scored = run("evaluate", "labels.csv", "-", "--json", standard_input="item,label\n1,cat\n2,cat\n")
-    assert json.loads(scored.stdout)["n_matched"] == 2
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -304,12 +224,6 @@ def test_damaged_standard_input(content, words):
     result = run("fuse", "-", standard_input=content)
     assert result.exit_code == 2
     assert words in result.stderr
-
-
-def test_standard_input_in_python(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(LINES).encode())))
-    assert cs.read_answers("-").n_responses == 4
-    assert cs.read_answers("-").n_responses == 4  # what was read is kept
 
 
 def test_named_file_format(folder):
@@ -348,13 +262,6 @@ def test_arrow_stream():
         cs.Answers.from_frame(broken)
 
 
-def test_duckdb():
-    duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.sql("select * from (values (1, 'a', 'x'), (1, 'b', 'y'), (2, 'a', 'x')) t(item, worker, label)")
-    assert cs.Answers.from_frame(relation).n_responses == 3
-    assert cs.DawidSkene().fit(relation).labels_.tolist()[1] == "x"
-
-
 # The command line
 
 
@@ -371,92 +278,7 @@ def test_columns_option(folder):
     assert "name different columns for the item" in run("fuse", "a.csv", "--columns", "item=q", "--item", "x").stderr
 
 
-def test_format_is_told(folder):
-    write("wide.csv", "item,ann,bob", *(f"{n},{'cd'[n % 2]},{'cd'[n % 3 == 0]}" for n in range(20)))
-    result = run("fuse", "wide.csv")
-    assert "  Format     wide: one column per worker" in result.stdout
-    assert json.loads(run("fuse", "wide.csv", "--json").stdout)["format"] == "wide"
-    write("a.csv", *LINES)
-    assert "Format" not in run("fuse", "a.csv").stdout
-
-
-def test_all_workers(folder):
-    names = [f"annotator-{n:02d}@a-rather-long-domain-name.example.org" for n in range(12)]
-    rows = [f"{i},{name},{'xy'[(i * 7 + w) % 5 < 2]}" for i in range(30) for w, name in enumerate(names)]
-    write("a.csv", "item,worker,label", *rows)
-    shown = "".join(run("fuse", "a.csv", "--all-workers", COLUMNS="200").stdout.split())
-    assert all(name in shown for name in names)
-    narrow = run("fuse", "a.csv", "--all-workers").stdout
-    assert all(f"  annotator-{n:02d}@a..." in narrow for n in range(12))  # they differ there
-    assert "left out" not in narrow
-    report = json.loads(run("fuse", "a.csv", "--all-workers", "--json").stdout)
-    assert [len(report["most_reliable"]), len(report["least_reliable"])] == [12, 0]
-
-
-def test_folder_of_answers_and_gold(folder):
-    Path("d").mkdir()
-    write("d/answers.csv", *LINES)
-    write("d/gold.csv", "item,truth", "1,cat")
-    result = run("fuse", "d")
-    assert result.exit_code == 2
-    assert "'d/answers.csv' seems to hold answers, and 'd/gold.csv' known labels" in result.stderr
-    assert "Give known labels with --gold d/gold.csv, and read only the files of answers." in result.stderr
-
-
 # Evaluation
-
-
-def test_classes_keep_their_type(folder):
-    labels = {"item": ["a", "b"], "label": ["0", "1"], "p(0)": [0.9, 0.2], "p(1)": [0.1, 0.8]}
-    assert list(cs.evaluate(labels, {"a": "0", "b": "1"}).table) == ["0", "1"]
-    assert list(cs.evaluate(labels, {"a": 0, "b": 2}).table) == ["0", "1", "2"]
-    assert cs.evaluate(labels, {"a": 0, "b": 1}).accuracy == 1.0
-    assert list(cs.evaluate(labels | {"label": [0, 1]}, {"a": "0", "b": "1"}).table) == [0, 1]
-
-
-def test_all_gold_spans_count():
-    """Spans in a sequence without labels are missed, and so are those at positions without one."""
-    labels = {"sequence": ["s", "s", "s"], "position": [0, 1, 2], "label": ["B-X", "I-X", "O"]}
-    gold = {("s", 0): "B-X", ("s", 1): "I-X", ("s", 2): "O", ("t", 0): "B-X", ("t", 1): "O", ("s", 3): "B-X"}
-    spans = cs.evaluate(labels, gold)
-    assert (spans.strict.n_gold, spans.strict.n_predicted, spans.strict.n_correct) == (3, 1, 1)
-    assert spans.strict.precision == 1.0
-    assert spans.strict.recall == pytest.approx(1 / 3)
-    assert cs.evaluate(labels, gold).n_gold_only == 3
-
-
-@pytest.mark.filterwarnings("ignore:There are too few answers")
-def test_tags_without_outside():
-    """Where nobody says O, as in answers that leave it out, the tags are seen to be IOB2 all the same."""
-    tags = ["B-X", "I-X", "B-X", "I-X"]
-    table = {"sequence": ["s"] * 8, "position": [0, 1, 2, 3] * 2, "worker": ["a"] * 4 + ["b"] * 4, "label": tags * 2}
-    fused = cs.fuse(table)
-    assert fused.transitions == "bio"
-    assert "O" in fused.classes_.tolist()
-
-
-def test_id_beside_a_key_is_a_number_of_rows(folder):
-    """Rows of several files may have the same numbers."""
-    for name, task in (("a", "s"), ("b", "t")):
-        write(f"{name}.csv", "id,task_id,worker_id,label", f"1,{task}1,u,x", f"2,{task}1,v,y", f"3,{task}2,u,x")
-    assert cs.read_answers("*.csv").items.tolist() == ["s1", "s2", "t1", "t2"]
-
-
-def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
-    task = {"text": "a", "label": "SPORT", "answer": "accept", "_input_hash": 1, "_task_hash": 2, "_session_id": "s"}
-    lines = "".join(json.dumps(task) + "\n" for _ in range(2))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
-    with pytest.raises(InputError, match="no file of an annotation tool"):
-        cs.read_answers("-")
-
-
-def test_arrays_of_probabilities_are_no_masks(folder):
-    np.save("soft.npy", np.full((4, 3, 2), 0.5))
-    assert cs.read_answers("soft.npy").format == "soft-files"
-    for header in ("((((", "-----1", "{1:2,'a':[]}"):
-        Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
-        with pytest.raises(InputError):
-            cs.fuse("odd.npy")
 
 
 @pytest.mark.parametrize("sign", [";", "\t"])
@@ -474,18 +296,3 @@ def test_csv_files_with_other_separators(folder, sign):
 
 def triples_of(r):
     return list(zip(r.items[r.item_of_answer()].tolist(), r.workers[r.worker], r.labels[r.label], strict=True))
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_columns_that_are_probably_others():
-    table = {"item": np.repeat(np.arange(20), 2), "worker": ["u", "v"] * 20, "label": ["x"] * 40}
-    with pytest.warns(DataWarning, match="All answers in column 'label' are 'x': there is nothing to fuse"):
-        cs.fuse(table)
-    table |= {"worker": np.arange(40), "label": ["x", "y", "x", "x"] * 10}
-    with pytest.warns(DataWarning, match="Each worker in column 'worker' gave one answer"):
-        cs.fuse(table)
-
-
-def test_known_labels_that_are_no_labels():
-    with pytest.warns(DataWarning, match=r"No known label \('news'\) is among the labels \('pos'\)"):
-        assert cs.evaluate({"item": [1], "label": ["pos"]}, {1: "news"}).accuracy == 0

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from scipy import optimize
 import consilience as cs
 import explicit_moments
 import oracles
-from consilience.errors import ConvergenceWarning, DataWarning, ParameterError
+from consilience.errors import ConvergenceWarning, DataWarning
 from consilience.inference import moments
 from consilience.inference.estimator import renew
 from consilience.kernels.moments import add_worker_terms, simplex_threshold, solve_on_simplex
@@ -82,10 +80,6 @@ def caught(function):
     return result, [str(w.message) for w in given if issubclass(w.category, DataWarning)]
 
 
-def fit_quietly(model, responses, **options):
-    return caught(lambda: model.fit(responses, **options))[0]
-
-
 def assert_never_rises(trace):
     assert np.isfinite(trace).all()
     assert (np.diff(trace) <= 1e-9 * (1 + np.abs(trace[1:]))).all(), np.diff(trace).max()
@@ -113,21 +107,6 @@ def project_by_bisection(vector):
     return np.maximum(vector - t, 0)
 
 
-@pytest.mark.parametrize(
-    ("vector", "nearest"),
-    [
-        ((0.3, -0.1), (0.7, 0.3)),  # clipping first would give (.65, .35)
-        ((0.2, 0.8), (0.2, 0.8)),
-        ((5.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
-        ((-3.0, -3.0), (0.5, 0.5)),
-        ((7.0,), (1.0,)),
-        ((0.0, 0.0, 0.0, 0.0), (0.25, 0.25, 0.25, 0.25)),
-    ],
-)
-def test_projection_by_hand(vector, nearest):
-    np.testing.assert_allclose(project(vector), nearest, atol=1e-15)
-
-
 @examples(200)
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
 def test_projection_is_the_nearest_point(values):
@@ -138,22 +117,6 @@ def test_projection_is_the_nearest_point(values):
     assert abs(found.sum() - 1) < 1e-12
     # No corner of the simplex, and so no point of it, lies on the other side of the tangent plane.
     assert ((vector - found) @ (np.eye(len(vector)) - found).T <= 1e-10).all()
-
-
-def test_threshold_of_one_column():
-    """Of a matrix row after row, first and step pick a column."""
-    matrix = np.random.default_rng(3).normal(size=(6, 4))
-    for k in range(4):
-        assert simplex_threshold(matrix.ravel(), k, 4) == simplex_threshold(matrix[:, k].copy(), 0, 1)
-
-
-@pytest.mark.parametrize("height", [1e3, 1e8, 1e15, 1e17, 1e300])
-def test_threshold_far_from_the_simplex(height):
-    """Where 1 is lost in the rounding, the search still ends, and finds the largest entries."""
-    vector = np.array([height, height, -height, 0.5 * height])
-    threshold = simplex_threshold(vector, 0, 1)
-    assert np.isfinite(threshold)
-    assert 0.5 * height < threshold <= height
 
 
 @pytest.mark.parametrize("tie", [0.1, 0.3, 0.7, -0.2])
@@ -221,47 +184,7 @@ def test_matrix_on_simplex_is_optimal(seed):
     np.testing.assert_allclose(point, result.x.reshape(point.shape), atol=1e-4)
 
 
-def test_solvers_bear_a_vanishing_problem():
-    point, dual = np.full((3, 2), 1 / 3), np.zeros((3, 2))
-    solve_on_simplex(np.zeros((2, 2)), np.zeros((3, 2)), point, dual, 2, 20, 1e-9)
-    np.testing.assert_allclose(point, 1 / 3)
-    prior, prior_dual = np.array([0.2, 0.8]), np.zeros(2)
-    solve_on_simplex(np.zeros((2, 2)), np.zeros(2), prior, prior_dual, 1, 20, 1e-9)
-    np.testing.assert_allclose(prior, [0.2, 0.8])
-
-
 # ------------------------------------------------------------------------------------------------------ the objective
-
-
-def brute_objective(answers, confusion, prior, weigh):
-    """Return the paper's objective from its definition, cell by cell; `weigh` turns counts into weights."""
-    n_workers, n_labels, n_classes = confusion.shape
-    value = constant = 0.0
-    for order in (1, 2, 3):
-        for group in itertools.combinations(range(n_workers), order):
-            rows = [row for row in answers if all(row[m] >= 0 for m in group)]
-            if not rows:
-                continue
-            for cell in itertools.product(range(n_labels), repeat=order):
-                observed = sum(all(row[m] == c for m, c in zip(group, cell, strict=True)) for row in rows) / len(rows)
-                expected = sum(
-                    prior[k] * np.prod([confusion[m, c, k] for m, c in zip(group, cell, strict=True)])
-                    for k in range(n_classes)
-                )
-                value += 0.5 * weigh(len(rows)) * (observed - expected) ** 2
-                constant += 0.5 * weigh(len(rows)) * observed**2
-    return value, constant
-
-
-@pytest.mark.parametrize("counted", [False, True])
-@pytest.mark.parametrize("share", [1.0, 0.5])
-def test_explicit_objective_is_its_definition(counted, share):
-    answers = oracles.simulate(4, n_items=15, n_workers=4, n_classes=3, share=share)[0]
-    confusion, prior = random_parameters(1, 4, 3, 3)
-    computed = explicit_moments.compute_moments(cs.Answers.from_matrix(answers), count_weights=counted)
-    value = explicit_moments.objective_and_gradient(computed, confusion, prior)[0]
-    brute, _ = brute_objective(answers, confusion, prior, float if counted else lambda n: 1.0)
-    assert value == pytest.approx(brute, abs=1e-12 * max(1, brute))
 
 
 def unit_weights(responses):
@@ -336,19 +259,6 @@ def test_both_methods_have_the_same_optimum(monkeypatch):
     assert implicit.trace[-1] + constant == pytest.approx(explicit.trace[-1], abs=1e-9)
 
 
-def test_what_is_found_is_stationary():
-    crowd = cs.simulate.independent(1000, n_workers=6, n_classes=3, good="all", seed=1)
-    layout = moments.lay_out(crowd.responses)
-    weights = moments.item_weights(crowd.responses, layout)
-    found = moments.match_moments(
-        crowd.responses, internal(crowd.parameters.confusion), crowd.parameters.prior, max_iter=5000, tol=1e-9
-    )
-    _, gradient, prior_gradient = objective_and_gradient(crowd.responses, weights, found.confusion, found.prior)
-    for slope, matrix in zip(gradient, found.confusion, strict=True):
-        assert_optimal_on_simplex(slope, matrix, 1e-7)
-    assert_optimal_on_simplex(prior_gradient, found.prior, 1e-7)
-
-
 @pytest.mark.parametrize("method", ["implicit", "explicit"])
 @pytest.mark.parametrize("seed", range(6))
 def test_sweeps_never_raise_the_objective(method, seed):
@@ -392,21 +302,6 @@ def test_layout_is_its_slow_twins(seed, n_items, n_workers, share):
             assert of_worker.count(u) == (m in workers)
 
 
-def test_every_item_has_equal_say():
-    answers = np.full((4, 5), -1)
-    answers[0, :5], answers[1, :3], answers[2, :2], answers[3, :1] = 0, 1, 0, 1
-    r = cs.Answers.from_matrix(answers)
-    layout = moments.lay_out(r)
-    weights = moments.item_weights(r, layout)[layout.set_of_item]
-    np.testing.assert_allclose(weights * 4, [[0.02, 0.01, 0.1], [0.1 / 3, 0.1 / 3, 1], [0.05, 0.1, 0], [0.1, 0, 0]])
-
-
-def test_without_triples_pairs_have_the_say():
-    r = cs.Answers.from_matrix(np.array([[0, 1], [1, 1]]))
-    weights = moments.item_weights(r, moments.lay_out(r))
-    np.testing.assert_allclose(weights, [[0.1 / 2 / 2, 1 / 2, 0]])
-
-
 # ------------------------------------------------------------------------------------------ alignment and shrinkage
 
 
@@ -433,18 +328,6 @@ def test_alignment_weighs_workers_by_their_answers():
     np.testing.assert_array_equal(ordered, prior[::-1])
 
 
-def test_alignment_with_a_label_and_a_class_of_their_own():
-    # Labels: unsure, a, b. Classes: a, b, c, of which nobody ever says c.
-    confusion = np.array([[[0.1, 0.1, 0.6], [0.8, 0.1, 0.2], [0.1, 0.8, 0.2]]])
-    label_of_class = np.array([1, 2, -1])
-    for order in itertools.permutations(range(3)):
-        aligned, prior = moments.align_classes(
-            confusion[:, :, list(order)], np.arange(3.0)[list(order)], np.array([5]), label_of_class
-        )
-        np.testing.assert_array_equal(aligned, confusion)
-        np.testing.assert_array_equal(prior, [0, 1, 2])
-
-
 def test_shrinkage():
     confusion, _ = random_parameters(0, 3, 4, 2)
     n_answers = np.array([1_000_000, 10, 0])
@@ -458,37 +341,6 @@ def test_shrinkage():
     np.testing.assert_allclose(usual[2], pooled)
     np.testing.assert_allclose(usual.sum(axis=1), 1)
     assert usual.min() > 0
-
-
-def test_strongest_answers():
-    frame = {
-        "item": [1, 1, 1, 1, 2, 2],
-        "worker": ["a", "a", "b", "b", "a", "b"],
-        "label": ["x", "y", "x", "y", "y", "x"],
-        "weight": [0.3, 0.7, 0.5, 0.5, 0.1, 0.9],
-    }
-    r = cs.Answers.from_frame(frame, weight="weight")
-    strongest = moments.strongest_answers(r)
-    assert strongest.weight is None
-    assert strongest.workers[strongest.worker].tolist() == ["a", "b", "a", "b"]
-    assert strongest.labels[strongest.label].tolist() == ["y", "x", "y", "x"]
-    assert strongest.item_of_answer().tolist() == [0, 0, 1, 1]
-    plain = small_crowd(0)
-    assert moments.strongest_answers(plain) is plain
-
-
-def test_weights_count_only_at_the_end():
-    answers = cs.simulate.independent(800, n_workers=6, n_classes=3, good="all", seed=3).responses
-    weighted = replace(answers, weight=np.random.default_rng(0).choice([0.2, 1.0], answers.n_responses))
-    plain, found = (cs.MomentMatching().fit(each) for each in (answers, weighted))
-    np.testing.assert_allclose(found.confusion_, plain.confusion_, atol=1e-3)
-    expected = np.tile(plain.prior_, (answers.n_items, 1))
-    for item, worker, label, power in zip(
-        answers.item_of_answer(), answers.worker, answers.label, weighted.amount, strict=True
-    ):
-        expected[item] *= plain.confusion_[worker, :, label] ** power
-    expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found.posterior_, expected, atol=0.02)
 
 
 # ---------------------------------------------------------------------------------------------------- stopping rules
@@ -517,21 +369,6 @@ def test_stopping_rules():
     ):
         stopped = cs.MomentMatching(max_iter=2).fit(r)
     assert not stopped.converged_
-
-
-@pytest.mark.parametrize(
-    ("settings_", "message"),
-    [
-        ({"shrinkage": -1}, "'shrinkage'"),
-        ({"max_iter": 0}, "'max_iter'"),
-        ({"tol": -1e-3}, "'tol'"),
-        ({"prior": [0.5, 0.4]}, "'prior'"),
-        ({"prior": "flat"}, "'prior'"),
-    ],
-)
-def test_bad_settings(settings_, message):
-    with pytest.raises(ParameterError, match=message):
-        cs.MomentMatching(**settings_).fit(small_crowd(0))
 
 
 # ---------------------------------------------------------------------------------------------------- identifiability
@@ -568,24 +405,11 @@ def test_worker_without_company_is_named():
     assert told[0].endswith("are not determined: 'zoe'.")
 
 
-def test_disconnected_crowd_names_the_smaller_group():
-    answers = good_answers(800, 7)
-    answers[:400, 4:] = -1
-    answers[400:, :4] = -1
-    _, told = caught(lambda: cs.MomentMatching().fit(named(answers, ["a", "b", "c", "d", "x", "y", "z"])))
-    assert len(told) == 1
-    assert "fall into 2 groups that share no item" in told[0]
-    assert told[0].endswith("outside the largest group: 'x', 'y', 'z'.")
-
-
 @pytest.mark.parametrize("seed", rest_robust(range(3)))
 @pytest.mark.parametrize(
     "options",
     [
         {"n_workers": 10, "n_classes": 4, "spammers": 10},
-        {"n_workers": 10, "n_classes": 2, "spammers": 10},
-        {"n_workers": 10, "n_classes": 4, "accuracy": 0.25},
-        {"n_workers": 60, "n_classes": 4, "spammers": 60, "answers_per_item": 5},
     ],
 )
 def test_uninformative_workers_are_reported(options, seed):
@@ -595,27 +419,12 @@ def test_uninformative_workers_are_reported(options, seed):
     assert "classes apart; the workers who tell least are" in told[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_classes_that_nobody_tells_apart(seed):
-    confusion = np.tile([[0.8, 0.1, 0.1], [0.1, 0.45, 0.45], [0.1, 0.45, 0.45]], (8, 1, 1))
-    r, _ = crowd_like(confusion, 3000, seed)
-    _, told = caught(lambda: cs.MomentMatching(max_iter=20).fit(r))
-    assert len(told) == 1
-    assert "The answers tell only 2 of the 3 classes apart" in told[0]
-
-
 @pytest.mark.parametrize("seed", rest_robust(range(3)))
 @pytest.mark.parametrize(
     ("n_items", "options"),
     [
         (300, {"n_workers": 10, "n_classes": 4}),
         (3000, {"n_workers": 10, "n_classes": 4}),
-        (3000, {"n_workers": 4, "n_classes": 2, "good": "all"}),
-        (5000, {"n_workers": 60, "n_classes": 4, "answers_per_item": 5}),
-        (5000, {"n_workers": 60, "n_classes": 3, "answers_per_item": 5, "accuracy": (0.5, 0.9), "activity": "unequal"}),
-        (1000, {"n_workers": 5, "n_classes": 3, "accuracy": 0.6}),
-        (5000, {"n_workers": 12, "n_classes": 8, "good": "all"}),
-        (5000, {"n_workers": 12, "n_classes": 4, "good": "all", "prior": [0.6, 0.2, 0.1, 0.1]}),
     ],
 )
 def test_nothing_to_say_about_healthy_data(n_items, options, seed):
@@ -661,31 +470,6 @@ def test_predict_equals_fit(crowd, fitted):
     np.testing.assert_array_equal(cs.MomentMatching().fit_predict(crowd.responses), fitted.labels_)
 
 
-def test_save_and_load(crowd, fitted, tmp_path):
-    loaded = cs.load(fitted.save(tmp_path / "fit.model"))
-    assert isinstance(loaded, cs.MomentMatching)
-    assert repr(loaded) == repr(fitted)
-    for name in ("posterior_", "confusion_", "prior_", "trace_", "labels_"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
-    np.testing.assert_array_equal(loaded.predict_proba(crowd.responses), fitted.posterior_)
-
-
-def test_repr(fitted):
-    assert repr(cs.MomentMatching(shrinkage=5)) == "MomentMatching(shrinkage=5)"
-    assert repr(fitted).startswith("MomentMatching(): 1,500 items, 7 workers, 3 classes")
-
-
-def test_frames():
-    answers = good_answers(200, 5)
-    table = pd.DataFrame(named(answers, list("abcde")))
-    model = cs.MomentMatching().fit(table)
-    frame = model.to_frame()
-    assert isinstance(frame, pd.DataFrame)
-    assert len(frame) == 200
-    np.testing.assert_array_equal(frame["label"], model.labels_)
-    assert model.worker_report()["worker"].tolist() == list("abcde")
-
-
 def test_gold_keeps_its_labels(crowd, fitted):
     wrong = {item: int(3 - 1 - k) for item, k in zip(range(20), crowd.truth[:20], strict=True)}
     model = cs.MomentMatching().fit(crowd.responses, gold=wrong)
@@ -693,26 +477,6 @@ def test_gold_keeps_its_labels(crowd, fitted):
     np.testing.assert_array_equal(model.posterior_[np.arange(20), list(wrong.values())], 1)
     np.testing.assert_allclose(model.confusion_, fitted.confusion_, atol=1e-3)
     np.testing.assert_array_equal(model.predict_proba(crowd.responses, gold=wrong), model.posterior_)
-
-
-@pytest.mark.parametrize("prior", ["uniform", [0.2, 0.3, 0.5]])
-def test_fixed_prior(crowd, prior):
-    model = fit_quietly(cs.MomentMatching(prior=prior, max_iter=30, tol=0), crowd.responses)
-    np.testing.assert_allclose(model.prior_, np.full(3, 1 / 3) if prior == "uniform" else prior)
-    assert_never_rises(model.trace_)
-
-
-def test_both_forms_agree_about_a_crowd(crowd, fitted, monkeypatch):
-    monkeypatch.setattr(moments, "match_moments", explicit_moments.match_explicit_moments)
-    explicit = cs.MomentMatching().fit(crowd.responses)
-    assert_sound(explicit)
-    assert np.mean(explicit.labels_ == fitted.labels_) > 0.97
-    assert cs.metrics.confusion_error(explicit.confusion_, fitted.confusion_) < 0.1
-
-
-def test_graphs_are_refused(crowd):
-    with pytest.raises((cs.errors.ConsilienceError, TypeError), match="graph"):
-        cs.MomentMatching().fit(crowd.responses, graph=[(0, 1)])
 
 
 def test_label_outside_the_classes():
@@ -732,17 +496,8 @@ def test_label_outside_the_classes():
 
 DEGENERATE = {
     "one class": (np.zeros((20, 4), int), None),
-    "one worker": (np.random.default_rng(0).integers(0, 3, (30, 1)), None),
     "two workers": (np.random.default_rng(1).integers(0, 3, (30, 2)), None),
-    "one item": (np.array([[0, 1, 1, 2]]), None),
-    "one answer": (np.array([[0]]), None),
-    "single answers": (
-        np.where(np.eye(5, dtype=bool)[np.arange(40) % 5], np.random.default_rng(2).integers(0, 3, (40, 5)), -1),
-        None,
-    ),
-    "items nobody answered": (np.where(np.arange(40)[:, None] % 3, good_answers(40, 5), -1), None),
     "a worker without answers": (np.where(np.arange(5) != 2, good_answers(40, 5), -1), None),
-    "classes nobody said": (np.random.default_rng(5).integers(0, 2, (40, 5)), [0, 1, 2, 7]),
     "everybody agrees": (np.repeat(np.arange(40)[:, None] % 3, 5, axis=1), None),
 }
 HEALTHY = {"one class", "items nobody answered", "a worker without answers", "everybody agrees"}
@@ -761,27 +516,6 @@ def test_degenerate_data(name, model):
 # ----------------------------------------------------------------------------------------------------- as a start
 
 
-def test_start_from_moments(crowd):
-    model = cs.DawidSkene(start="moments").fit(crowd.responses)
-    assert list(model.result_.course.starts) == ["moments"]
-    np.testing.assert_array_equal(model.result_.course.starts["moments"], model.trace_)
-    assert np.mean(model.labels_ == cs.DawidSkene().fit(crowd.responses).labels_) > 0.99
-
-
-@pytest.mark.parametrize("estimation", ["em", "variational"])
-def test_a_class_that_moments_lose_comes_back(crowd, estimation, monkeypatch):
-    """Moments can put a rare class at exactly zero; EM multiplies by the prior, and would never find it again."""
-
-    def lose_the_last(*arguments, **options):
-        found = moments.learn_moments(*arguments, **options)
-        return found._replace(prior=np.append(found.prior[:-1], 0.0) / found.prior[:-1].sum())
-
-    monkeypatch.setattr("consilience.inference.starts.learn_moments", lose_the_last)
-    options = {"estimation": estimation, "smoothing": 0.1}
-    model = cs.DawidSkene(start="moments", **options).fit(crowd.responses)
-    np.testing.assert_allclose(model.prior_, cs.DawidSkene(**options).fit(crowd.responses).prior_, atol=0.01)
-
-
 @pytest.mark.parametrize(("seed", "estimation"), rest_robust([(0, "em"), *((n, "variational") for n in range(3))], 2))
 def test_best_never_ends_below_majority(seed, estimation):
     r = cs.simulate.independent(1500, n_workers=30, n_classes=4, answers_per_item=5, seed=seed).responses
@@ -794,15 +528,6 @@ def test_best_never_ends_below_majority(seed, estimation):
     assert best.trace_[-1] == max(majority.trace_[-1], moment.trace_[-1])
     for trace in best.result_.course.starts.values():
         assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
-
-
-def test_best_says_nothing_where_moments_fail(tmp_path):
-    r = cs.Answers.from_matrix(good_answers(100, 2))
-    model = cs.DawidSkene(start="best", max_iter=500).fit(r)  # a warning would be an error
-    loaded = cs.load(model.save(tmp_path / "fit.model"))
-    assert list(loaded.result_.course.starts) == ["majority", "moments"]
-    for name, trace in model.result_.course.starts.items():
-        np.testing.assert_array_equal(loaded.result_.course.starts[name], trace)
 
 
 def test_moments_lead_where_the_vote_misleads():
@@ -837,25 +562,3 @@ def test_accuracy_of_a_dense_ensemble(seed):
     assert cs.metrics.confusion_error(true, model.confusion_) <= 0.06
     ceiling = cs.metrics.macro_f1(crowd.truth, oracle_labels(crowd))
     assert cs.metrics.macro_f1(crowd.truth, model.labels_) >= ceiling - 0.005
-
-
-@pytest.mark.robust
-def test_error_falls_as_one_over_the_root_of_n():
-    errors = {1_000: [], 100_000: []}
-    for n_items, seed in itertools.product(errors, range(3)):
-        crowd = cs.simulate.independent(n_items, n_workers=10, n_classes=4, good=6, seed=seed)
-        model = cs.MomentMatching().fit(crowd.responses)
-        errors[n_items].append(cs.metrics.confusion_error(crowd.parameters.confusion, model.confusion_))
-    assert 5 < np.mean(errors[1_000]) / np.mean(errors[100_000]) < 20
-
-
-@pytest.mark.robust
-def test_many_workers_need_no_tensor():
-    crowd = cs.simulate.independent(200, n_workers=400, n_classes=4, seed=0)
-    model = cs.MomentMatching(max_iter=3, tol=0).fit(crowd.responses)
-    assert cs.metrics.accuracy(crowd.truth, model.labels_) == 1
-    sparse = cs.simulate.independent(3000, n_workers=150, n_classes=3, answers_per_item=6, seed=0)
-    model = cs.MomentMatching(max_iter=5, tol=0).fit(sparse.responses)
-    assert cs.metrics.accuracy(sparse.truth, model.labels_) > cs.metrics.accuracy(
-        sparse.truth, cs.MajorityVote().fit(sparse.responses).labels_
-    )

@@ -22,21 +22,17 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from benchmarks import real_crowds
 from command_line import run
 from consilience.api import write_report
 from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
-from consilience.documents.document import Document, Facts, Findings, Table, Text, Widget, spell
-from consilience.documents.html import load_templates, spell_notes, to_page
+from consilience.documents.document import Document, Facts, Findings, Table, Text, Widget
+from consilience.documents.html import spell_notes, to_page
 from consilience.documents.page import describe_page
 from consilience.documents.view import View
-from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError, Sentence
+from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.models.base import name_source
 from consilience.results.findings import Finding
-from consilience.results.worker_report import ATTENTION
-from real_data import needs_data
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -233,29 +229,11 @@ def test_data_for_the_script_are_exact(hostile):
     assert all(item.startswith("<b onclick") for item, _ in data["review"]["items"])
 
 
-def test_json_cannot_leave_its_element():
-    values = {"a": "</script><!-- & \u2028"}
-    shown = to_page(Document("", "", [Widget("command", "x", values)]))
-    text = shown.partition('id="data">')[2].partition("</script>")[0]
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == values
-
-
 def test_long_and_odd_names_are_cut_and_distinct():
     names = np.array(["x" * 500 + "1", "x" * 500 + "2", "\ud800", " \n "], dtype=object)
     page = page_of(cs.fuse(make_crowd(labels=names)))
     shown = {text for attrs, text in page.all("th") if attrs.get("scope") == "row"}
     assert {"x" * 59 + "…", "x" * 59 + "… (2)", "\\ud800", "(empty)"} <= shown
-
-
-def test_control_characters_do_not_end_the_process():
-    page = page_of(cs.fuse(make_crowd(labels=["a\x01", "b\x00c", "\ufffe"])))
-    shown = {text for attrs, text in page.all("th") if attrs.get("scope") == "row"}
-    assert {"a\ufffd", "b\ufffdc", "\ufffd"} <= shown
-
-
-def test_half_characters_in_content_and_title_are_spelled(fused):
-    assert "x\\ud800" in make_page(View(fused, dict.fromkeys(range(400), "x\ud800")), "t\ud800")
 
 
 # ------------------------------------------------------------------------------------------------------------- odd data
@@ -310,43 +288,15 @@ def test_odd_data_make_a_page_without_odd_numbers(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("one worker", "Do not rely on these labels yet: nothing checks the answers that they come from."),
-        ("one answer", "Do not rely on these labels yet: nothing checks the answers that they come from."),
-        ("one class", "There is only one class, so every label is the same."),
-        ("majority vote", "These labels come from a majority vote, which trusts every worker equally."),
-        ("everything known", "The label of every item is known, so nothing was fused."),
-    ],
-)
-def test_the_headline_promises_no_more_than_is_known(name, words):
-    assert odd_page(name).all("h1")[0][1] == words
-
-
-@pytest.mark.parametrize(
     ("changes", "level", "badge", "headline"),
     [
-        (
-            {"held_out_gain": 0.1, "held_out_error": 0.01},
-            "good",
-            "Better than majority vote",
-            "About 90% of these 120",
-        ),
         (
             {"held_out_gain": 0.0, "held_out_error": 0.01},
             "care",
             "No clear difference from majority vote",
             "About 90%",
         ),
-        (
-            {"held_out_gain": -0.1, "held_out_error": 0.01},
-            "bad",
-            "Worse than majority vote",
-            "Majority vote may be better",
-        ),
         ({"n_differ": 0}, "care", "", "About 90%"),
-        ({"accuracy": 0.6, "accuracy_low": 0.55}, "good", "Better than majority vote", "About 60%"),
-        ({"accuracy": float("nan")}, "good", "Better than majority vote", "It is not known"),
         ({"top_share": 1.0, "vote_top_share": 0.5}, "care", "", "Check these labels"),
         ({"held_out_error": np.inf}, "care", "", "There are too few answers"),
         ({"informed_gain": 0.0, "alpha_low": -0.01, "alpha_high": 0.05}, "care", "", "Do not rely on"),
@@ -372,12 +322,6 @@ def test_noise_is_called_so_and_workers_are_not_blamed():
     assert notes[0].level == "bad"
 
 
-def test_a_good_crowd_has_nothing_to_attend_to():
-    truth = np.arange(300) % 3
-    said = np.where(np.random.default_rng(2).random((300, 7)) < 0.95, truth[:, None], (truth[:, None] + 1) % 3)
-    assert "Nothing stands out." in page_of(fuse_matrix(said)).text()
-
-
 def test_copies_and_useless_workers_are_named():
     r = make_crowd(300, 6)
     rng = np.random.default_rng(3)
@@ -394,18 +338,6 @@ def test_copies_and_useless_workers_are_named():
     assert (
         "1 worker (11.1% of the answers) tells little, since the answers hardly depend on what is right: 'f'." in text
     )
-
-
-def test_a_worker_who_is_more_often_wrong_than_right_is_named():
-    rng = np.random.default_rng(4)
-    truth = rng.integers(0, 10, 500)
-    right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
-    said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
-    names = ["a", "b", "c", "d", "often right", "often wrong"]
-    subject = View(cs.fuse(cs.Answers.from_matrix(said, workers=names)))
-    notes = list_notes(subject)
-    assert notes[0].problem.startswith("1 worker (16.7% of the answers) is more often wrong than right: 'often wrong'.")
-    assert not any("often right" in note.problem for note in notes)
 
 
 # ---------------------------------------------------------------------------------------------- figures and their twins
@@ -432,78 +364,6 @@ def test_confusions_are_those_of_the_answers(fused, page):
         np.testing.assert_allclose(table, counts[int(worker)].T, atol=0.051)
 
 
-LEVELS = ("strongly disagree", "disagree", "neutral", "agree", "strongly agree")
-
-
-@pytest.fixture(scope="module")
-def rated():
-    """Return a fit of named levels, whose alphabetical order is another one, with an answer beside the scale."""
-    crowd = cs.simulate.ratings(150, n_raters=8, bias=[-1.5, -1, 0, 0, 0, 0, 1, 1.5], spread=0.5, per_item=4, seed=2)
-    r = crowd.responses
-    label = np.array([*LEVELS, "can't tell"])[np.where(np.arange(len(r.label)) % 50, r.label, 5)]
-    table = {"item": r.item_of_answer(), "worker": [f"r{m}" for m in r.worker.tolist()], "label": label}
-    return cs.fuse(table, classes=list(LEVELS), ordered=True, label_by="median")
-
-
-def test_levels_are_in_their_order(rated):
-    chart = workers.draw_confusion(View(rated))
-    assert chart.columns == ("Fused label", *LEVELS, "can't tell")
-    assert [row[0] for row in chart.rows] == list(LEVELS)
-    shares = np.array([[float(each.rstrip("%")) for each in row[1:6]] for row in chart.rows])
-    assert (shares.argmax(axis=1) == np.arange(5)).sum() >= 3
-    counts = slow_counts(View(rated)).sum(axis=0)
-    agree = rated.result_.names.labels.tolist().index("agree")
-    assert chart.rows[3][4] == f"{counts[agree, 3] / counts[:, 3].sum():.1%}"
-    confusions = page_of(rated).data()["confusions"]
-    assert confusions["labels"] == [*LEVELS, "can't tell"]
-
-
-def test_raters_have_bias_and_spread(rated):
-    chart, report = workers.draw_raters(workers.tabulate(View(rated))), rated.worker_report().to_pydict()
-    assert chart.columns == ("Rater", "Bias in levels", "95% interval", "Spread in levels")
-    order = np.argsort(report["bias"])
-    assert [row[0] for row in chart.rows] == [report["worker"][k] for k in order]
-    assert [float(row[3]) for row in chart.rows] == pytest.approx([report["spread"][k] for k in order], abs=0.006)
-    assert chart.svg.count(">Bias</text>") == chart.svg.count(">Spread</text>") == 1
-    text = page_of(rated).text()
-    assert "medians of the probabilities" in text
-
-
-def test_matrices_of_votes_are_counted_like_others():
-    vote = View(cs.fuse(make_crowd(), model="majority"))
-    cells = vote.counts
-    table = np.zeros(cells.shape)
-    table[cells.worker, cells.label, cells.klass] = cells.count
-    shown = workers.choose_shown(vote, 2)
-    assert shown[0][1:] == ["2 other classes"]
-    for worker in (None, 3):
-        whole, part = workers.count_places(table, shown, worker), workers.count_places(cells, shown, worker)
-        np.testing.assert_allclose(part, whole, rtol=1e-12)
-    np.testing.assert_allclose(vote.said, table.sum(axis=2))
-    np.testing.assert_allclose(vote.met, table.sum(axis=1))
-
-
-def test_biases_are_labels_given_too_often():
-    truth = np.arange(400) % 2
-    rng = np.random.default_rng(0)
-    fair = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
-    biased = np.where(rng.random(400) < 0.5, 1, truth)
-    model = cs.fuse(cs.Answers.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
-    found = [row["words"] for row in workers.tabulate(View(model))]
-    assert found[:4] == [""] * 4
-    share = (biased == 1).mean() - 0.5
-    assert found[4].startswith("yes +")
-    assert abs(int(found[4].removeprefix("yes +").removesuffix("%")) / 100 - share) < 0.03
-
-
-def test_many_labels_of_an_item_are_summed_up():
-    labels = [str(n) for n in range(9)] + ["0"]
-    model = cs.DawidSkene().fit({"item": [1] * 10, "worker": range(10), "label": labels})
-    said = items.describe_item(View(model), 0)["said"]
-    assert [label for label, _, _ in said] == ["0", "1", "2", "3", "4", "4 other labels"]
-    assert sum(n_workers for _, n_workers, _ in said) == 10
-
-
 def test_label_shares_and_agreement(fused):
     subject = View(fused)
     r = subject.answers
@@ -513,18 +373,6 @@ def test_label_shares_and_agreement(fused):
     chart = pages.draw_agreement(subject)
     assert chart.rows[-1] == ("all", agree)
     assert sum(row[1] for row in chart.rows) == r.n_items
-
-
-def test_kept_labels_are_counted(fused):
-    subject = View(fused)
-    confidence = fused.posterior_.max(axis=1)
-    (table,) = find_parts(pages.describe_confidence(subject), Table)
-    for limit, share, right in [
-        [spell(cell, column.format) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
-    ]:
-        kept = confidence >= float(limit.rstrip("%")) / 100
-        assert share == f"{kept.mean():.1%}"
-        assert right == (f"{confidence[kept].mean():.1%}" if kept.any() else "")
 
 
 def test_differences_from_the_vote(fused):
@@ -541,37 +389,6 @@ def test_differences_from_the_vote(fused):
     example = find_parts(found, Widget)[0].values["items"][0]
     assert example["label"] != example["vote"]
     assert sum(n_workers for _, n_workers, _ in example["said"]) == 8
-
-
-def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
-    rng = np.random.default_rng(0)
-    truth = np.arange(1200) % 60
-    matrix = np.where(rng.random((1200, 5)) < 0.8, truth[:, None], rng.integers(0, 60, (1200, 5)))
-    subject = View(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Answers.from_matrix(matrix)))
-    chart = workers.draw_confusion(subject)
-    assert "other classes" not in chart.alt
-    for row in chart.rows[:-1]:
-        assert float(row[chart.columns.index(row[0])].rstrip("%")) > 50
-
-
-def test_a_class_without_items_is_not_called_confused():
-    chart = workers.draw_confusion(View(cs.fuse({"item": [1] * 9, "worker": range(9), "label": ["a"] * 7 + ["b"] * 2})))
-    assert "items of a are called b" in chart.alt
-
-
-def test_labels_that_are_no_classes_are_no_votes():
-    rng = np.random.default_rng(1)
-    matrix = np.where(rng.random((200, 5)) < 0.85, (np.arange(200) % 4)[:, None], rng.integers(0, 4, (200, 5)))
-    r = cs.Answers.from_matrix(matrix, labels=["a", "b", "unsure", "other"], classes=["a", "b"])
-    subject = View(cs.fuse(r))
-    votes = np.array([np.bincount(row, minlength=4) for row in matrix])
-    ours = np.asarray(subject.result.labels.codes)
-    fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
-    assert subject.differs.tolist() == fewer.tolist()
-    words = find_parts(items.describe_differences(subject), Text)[0].sentences[0]
-    assert "votes are tied, or there are none." in words
-    chart = pages.draw_agreement(subject)
-    assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
 
 
 def test_known_labels_judge_the_probabilities():
@@ -620,33 +437,6 @@ def test_where_confidences_are_withheld_none_is_shown(make):
         cs.chart(model, "confidence")
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_nothing_is_said_of_workers_whom_nothing_checks(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    table = one_answer_each()
-    lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
-    Path("one.csv").write_text("\n".join([",".join(table), *lines]))
-    assert 'id="workers"' not in make_page(View(cs.fuse(table)), "x")
-    shown = run("fuse", "one.csv").stdout
-    assert "Workers, those to look at first" not in shown
-    assert "consilience next" not in shown
-
-
-def test_the_next_steps_are_named(fused, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = Page(make_page(View(fused), "x")).text()
-    assert "consilience next lists what is done (--stop .95), and whom to ask what (--questions)." in text
-    functions = copy.copy(fused)
-    name_source(functions, "functions")
-    assert "--questions" not in Page(make_page(View(functions), "x")).text()
-    assert run("simulate", "independent", "-o", "crowd", "--items", 100).exit_code == 0
-    answers = next(Path("crowd").glob("answers*"))
-    shown = run("fuse", answers, "--save", "crowd.model").stdout
-    assert "  consilience next crowd.model --stop .95 (done), --questions (open)\n" in shown
-    assert run("next", "crowd.model", "--stop", ".95").exit_code == 0
-    assert "  --save FILE, then next FILE --stop .95 (done), --questions (open)\n" in run("fuse", answers).stdout
-
-
 # ---------------------------------------------------------------------------------------- sequences, texts and networks
 
 
@@ -667,51 +457,6 @@ def test_sequences_show_every_workers_track_above_the_fused_one():
     page = page_of(fused)
     assert fused.explain_coupling() in page.text()
     assert "Which label follows which" in page.text()
-
-
-def test_sequences_of_one_position_have_no_transitions():
-    page = odd_page("one-item sequences")
-    assert "No sequence has two positions" in page.text()
-    assert "stays the same" not in page.text()
-
-
-def test_examples_of_majority_vote_do_not_differ_from_it():
-    r = cs.simulate.sequences(12, length=5, n_workers=16, n_classes=3, seed=1).responses
-    page = page_of(cs.MajorityVote().fit(r))
-    assert "differ most from majority vote" not in page.text()
-    assert "4 more workers are not shown." in page.text()
-
-
-def test_words_stand_above_the_tracks():
-    crowd = cs.simulate.sequences(5, length=6, n_workers=4, seed=1).responses
-    content = {key: f"word{n}" for n, key in enumerate(crowd.items.tolist())}
-    page = page_of(cs.fuse(crowd), content)
-    assert any(text.startswith("word") for attrs, text in page.all("th") if attrs.get("scope") == "col")
-    assert any(text.startswith("word") for attrs, text in page.all("mark") if attrs["class"] == "here")
-
-
-def test_labels_of_words_are_not_taken_for_spans():
-    fused = cs.fuse(cs.simulate.spans(40, seed=1).spans)
-    page, spans = page_of(fused), fused.to_spans()
-    assert f"of these {len(fused.labels_):,} labels of words are right" in page.all("h1")[0][1]
-    sure = float(np.mean(spans["confidence"].to_numpy()))
-    told = [text for attrs, text in page.all("p") if attrs.get("class") == "lead"]
-    assert told[-1] == f"The labels make {spans.num_rows} spans, with a mean confidence of {sure:.1%}."
-    assert any("of the labels of words" in text for _, text in page.all("dd"))
-    assert any(text == "B-PER" for attrs, text in page.all("bdi") if attrs.get("class") == "label")
-    assert fused.result_.task.count(fused.result_, is_sure=False) == f"The labels make {spans.num_rows} spans."
-    labels = fused.result_.labels
-    outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
-    fused._adopt(dataclasses.replace(fused.result_, labels=outside))
-    assert fused.result_.task.count(fused.result_, is_sure=False) == "There are no spans among the labels."
-
-
-def test_only_short_labels_are_kept_in_one_line():
-    long = "a label of many words"
-    page = page_of(cs.DawidSkene().fit(make_crowd(labels=("B-PER", long))))
-    shown = {text: attrs.get("class") for attrs, text in page.all("bdi")}
-    assert shown["B-PER"] == "label"
-    assert shown[long] is None
 
 
 def test_texts_show_their_spans():
@@ -823,29 +568,6 @@ def test_labels_that_were_known_are_downloaded_too(monkeypatch):
     assert "The file also holds the 3 labels that were known before." in page.text()
     assert 'fused = consilience.fuse(answers, gold="gold.csv")' in page.text()
     assert "fuse answers.csv" not in page.text()  # nothing is known of such a file
-    monkeypatch.setattr(items, "MOST_KNOWN", 2)
-    page = page_of(model, dict.fromkeys(range(60), "a text"))
-    assert page.data()["review"]["known"] == []
-    assert "The file does not hold the 3 labels" in page.text()
-    assert 'fused = consilience.fuse(answers, gold=["known.csv", "gold.csv"])' in page.text()
-
-
-def test_ties_are_not_called_outvoted():
-    table = {"item": np.repeat(np.arange(60), 2)}
-    table["worker"] = np.tile(["a", "b"], 60)
-    table["label"] = np.where((table["item"] % 6 == 0) & (table["worker"] == "b"), "y", "x")
-    model = cs.fuse(table)
-    words = find_parts(items.describe_differences(View(model)), Text)[0].sentences[0]
-    assert model.comparison_.n_differ > 0
-    assert words.endswith("from majority vote: votes are tied.")
-
-
-def test_known_positions_of_sequences_are_downloaded_too():
-    crowd = cs.simulate.sequences(20, n_workers=4, n_classes=3, seed=1)
-    first = crowd.responses.items[:2].tolist()
-    model = cs.fuse(crowd.responses, gold=dict.fromkeys(first, crowd.responses.classes[0]))
-    known = page_of(model).data()["review"]["known"]
-    assert known == [[str(sequence), str(position), 0, True] for sequence, position in first]
 
 
 # --------------------------------------------------------------------------------------------------- calling it, errors
@@ -872,11 +594,6 @@ def test_what_is_not_installed_is_named(fused, tmp_path, monkeypatch, missing):
         cs.report(fused, tmp_path / "r.html")
 
 
-def test_the_template_says_what_it_lacks():
-    with pytest.raises(Exception, match="is undefined"):
-        load_templates().get_template("page.html.jinja").render(data="{}")
-
-
 @pytest.fixture
 def answers_file(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -894,13 +611,6 @@ def test_the_command_line_writes_reports(answers_file):
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["files"] == {"report": "r.html", "model": "m.model"}
     assert "What is on picture" in Page(Path("r.html").read_text("utf-8")).text()
-    result = run("report", "m.model", "-o", "again.html", "--content", "answers.csv")
-    assert result.exit_code == 2
-    assert "which of them is the content" in result.stderr
-    result = run("report", "m.model", "-o", "again.html", "--content", "question")
-    assert result.exit_code == 2
-    assert "There is no file 'question'. Give a file with the items" in result.stderr
-    assert run("report", "m.model", "-o", "again.txt").exit_code == 2
     result = run("report", "m.model", "-o", "again.html")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "again.html" in result.stdout
@@ -921,17 +631,6 @@ def test_the_page_repeats_the_command_that_was_given(answers_file, monkeypatch):
     assert run("fuse", *given, "--report", "r.html").exit_code == 0
     start = "consilience fuse 'my <b>answers.csv' --content question -o l.csv --seed 3"
     assert shown_command() == f"{start} --report r.html --gold gold.csv"
-    gold = ["--gold", "a.csv", "--gold=b.csv"]
-    assert run("fuse", *given, *gold, "--report=r.html").exit_code == 0
-    assert shown_command() == f"{start} --gold a.csv --gold=b.csv --report=r.html --gold gold.csv"
-    assert run("fuse", "--report", "r.html", *gold, "-q", "--", given[0]).exit_code == 0
-    assert shown_command() == (
-        "consilience fuse --report r.html --gold a.csv --gold=b.csv -q --gold gold.csv -- 'my <b>answers.csv'"
-    )
-    monkeypatch.setattr(items, "MOST_KNOWN", 1)
-    assert run("fuse", "--report", "r.html", *gold, given[0]).exit_code == 0
-    given = "--gold a.csv --gold=b.csv 'my <b>answers.csv'"
-    assert shown_command() == f"consilience fuse --report r.html {given} --gold gold.csv"
 
 
 def test_the_command_of_the_page_works(answers_file):
@@ -975,77 +674,9 @@ def test_specifications_stand_alone(fused):
     assert len(repr(chart)) < 300
 
 
-@pytest.mark.parametrize("n", [1, 9, 20])
-def test_names_of_bars_stand_below_them(n):
-    names = [f"{k}-{k + 5}%" for k in range(n)]
-    chart = charts.draw_bars("t", "", [*names, "all"], [*range(1, n + 1), 5], "x", "y")
-    ticks = chart.figure["encoding"]["x"]["axis"]["values"]
-    assert ticks[-1] == "all"
-    assert set(ticks) <= {*names, "all"}
-    svg = chart.svg
-    assert all(f">{tick}</text>" in svg for tick in ticks)
-
-
-@pytest.mark.parametrize("most", [0, 1, 3, 1500])
-def test_ticks_of_counts_are_whole_numbers(most):
-    svg = charts.draw_bars("t", "", ["a", "b"], np.array([most, most // 2]), "x", "y").svg
-    ticks = [text for text in re.findall(r">([^<>]+)</text>", svg) if text not in ("a", "b", "x", "y")]
-    assert ticks[0] == "0"
-    assert len(ticks) > (most > 0)
-    assert all(tick.isdigit() or tick.endswith("k") for tick in ticks)
-
-
-def test_workers_with_remarks_are_drawn_first_and_of_many_others_some_from_best_to_worst():
-    some = workers.tabulate(View(cs.fuse(make_crowd(20))))[0]
-    shares, last = np.arange(100) / 100, ATTENTION.index("")
-    rows = [
-        some
-        | {
-            "number": n,
-            "name": f"w{n}",
-            "accuracy": share,
-            "interval": (share, share),
-            "rank": (last, share),
-            "flag": "",
-        }
-        for n, share in enumerate(shares.tolist())
-    ]
-    rows[7] |= {"rank": (1, 0.07), "flag": ATTENTION[1]}
-    rows[60] |= {"rank": (3, 0.6), "flag": ATTENTION[3]}
-    chart = workers.draw_workers(rows)
-    names = [row[0] for row in chart.rows]
-    assert len(names) == workers.MOST_DRAWN
-    assert (names[:3], names[-1]) == (["w7", "w60", "w99"], "w0")
-    assert sorted(names[2:], key=lambda name: -int(name[1:])) == names[2:]
-    assert "20 of them are shown" in chart.alt
-    assert re.findall(r">(contrary|near-copy)<", chart.svg) == ["contrary", "near-copy"]
-    rows = [row | {"rank": (1, row["accuracy"]), "flag": ATTENTION[1]} for row in rows]
-    assert [row[0] for row in workers.draw_workers(rows).rows] == [f"w{n}" for n in range(20)]
-
-
-def test_of_raters_the_bias_is_drawn_from_harsh_to_lenient():
-    crowd = cs.simulate.ratings(300, n_raters=30, seed=2)
-    model = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
-    rows = workers.tabulate(View(model))
-    chart = workers.draw_raters(rows)
-    biases = [float(bias) for _, bias, *_ in chart.rows]
-    assert biases == sorted(biases)
-    assert (len(biases), f"30 raters: biases from {workers.MINUS}" in chart.alt) == (workers.MOST_DRAWN, True)
-    assert {"harsh", "lenient"} <= set(re.findall(r">(harsh|lenient)<", chart.svg))
-    assert re.fullmatch(r"[+-]\d\.\d levels \([+-]\d\.\d to [+-]\d\.\d\)", rows[0]["words"])
-    page = make_page(View(model), "x")
-    assert chart.svg in page
-    assert "rates lower than the others do" in page
-    assert "compared with the mean of all raters" in page
-    assert workers.draw_raters(workers.tabulate(View(cs.fuse(make_crowd(20))))) is None
-
-
 @pytest.mark.parametrize(
     ("text", "href"),
     [
-        ("https://example.org/a.png?x=1&y=2", "https://example.org/a.png?x=1&y=2"),
-        ("HTTP://example.org/7", "HTTP://example.org/7"),
-        ("cats/my cat.png", "cats/my%20cat.png"),
         ("cats/<b onclick=alert(1)>.png", "cats/%3Cb%20onclick%3Dalert%281%29%3E.png"),
         ("javascript:alert(1)//.png", None),
         (
@@ -1053,12 +684,8 @@ def test_of_raters_the_bias_is_drawn_from_harsh_to_lenient():
             None,
         ),
         ("//evil.example/a.png", None),
-        ("\\\\evil.example\\a.png", None),
-        ("/etc/a.png", None),
         ("javascript:alert(1)", None),
-        ("see https://example.org/a.png", None),
         ('https://example.org/"onclick="alert(1)', None),
-        ("no address", None),
     ],
 )
 def test_only_addresses_are_links(fused, text, href):
@@ -1068,73 +695,7 @@ def test_only_addresses_are_links(fused, text, href):
     assert text in page.text()
 
 
-def test_ids_that_are_addresses_are_links():
-    r = make_crowd(30)
-    address = "https://example.org/{}.jpg?width=100&height=100&quality=100&name=picture"
-    page = page_of(cs.fuse(dataclasses.replace(r, keys=np.array([address.format(n) for n in range(30)], object))))
-    found = {attrs["href"] for attrs, _ in page.all("a")}
-    assert {address.format(n) for n in range(30)} <= found
-
-
-def test_no_advice_is_given_twice(fused):
-    findings = [
-        Finding("First.", ("Look.", "Ask."), place="workers"),
-        Finding("Second.", ("Look.", Sentence("Give {gold}.")), place="workers"),
-        Finding("Third.", ("Ask.",), place="review"),
-    ]
-    subject = View(fused)
-    subject.findings = findings
-    notes = list_notes(subject)
-    gold = "Give gold= (--gold on the command line)."
-    assert [note.remedies for note in notes] == [("Look.", "Ask."), (gold,), ()]
-    assert [note.place for note in notes] == ["workers", "", "review"]
-
-
-def test_remarks_are_explained(page):
-    assert "Most frequent mistake" in [text for _, text in page.all("th")]
-    assert set(workers.MEANINGS) == set(ATTENTION) - {""}
-
-
 # ------------------------------------------------------------------------------------------------------------ real data
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["rte"])
-def test_real_crowds(name):
-    data = real_crowds.load(name)
-    html = make_page(View(cs.fuse(data.responses, graph=data.graph)), name)
-    assert len(html) < 400_000
-    Page(html)
-
-
-def test_a_worker_with_one_lucky_answer_is_not_the_best():
-    r = cs.simulate.independent(60, n_workers=6, n_classes=3, accuracy=0.75, answers_per_item=4, seed=1).responses
-    rows = {"item": r.item_of_answer(), "worker": np.array([f"w{m}" for m in r.worker]), "label": r.label}
-    labels = cs.DawidSkene().fit(rows).labels_
-    lucky = {"item": 0, "worker": "lucky", "label": labels[0]}
-    model = cs.DawidSkene().fit({name: np.append(column, lucky[name]) for name, column in rows.items()})
-    report = {row["worker"]: row for row in model.worker_report().to_pylist()}
-    assert max(report, key=lambda name: report[name]["accuracy"]) == "lucky"
-    drawn = [row[0] for row in cs.chart(model, "workers").rows]
-    assert drawn == sorted(report, key=lambda name: -report[name]["accuracy_low"])
-    assert drawn[-1] == "lucky"
-    low, high = report["lucky"]["accuracy_low"], report["lucky"]["accuracy_high"]
-    assert f">{low:.0%} to {high:.0%}</td>" in make_page(View(model), "Lucky")
-
-
-def test_items_that_gold_csv_cannot_name_are_not_reviewed():
-    crowd = make_crowd(60)
-    names = np.array(["", 1, "1", *(f"item {n}" for n in range(3, 60))], dtype=object)
-    r = dataclasses.replace(crowd, keys=names)
-    page = page_of(cs.fuse(r))
-    listed = {item for item, _ in page.data()["review"]["items"]}
-    assert len(listed) > 40
-    assert not listed & {"", "1"}
-    assert "3 items cannot be labelled here. The id is empty, or differs" in page.text()
-    page = page_of(cs.fuse(r, gold={"": "cat", "item 3": "dog"}))
-    assert page.data()["review"]["known"] == []
-    assert "The file does not hold the 2 labels that were known before. So give both." in page.text()
-    assert "cannot be labelled" not in page_of(cs.fuse(crowd)).text()
 
 
 def test_marks_of_direction_are_not_in_pages(tmp_path):

@@ -6,7 +6,6 @@ import datetime as dt
 import decimal
 import enum
 import random
-import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import consilience as cs
 from consilience import Answers
 from consilience.answers.answers import LAYOUTS
 from consilience.answers.columns import (
@@ -27,11 +25,9 @@ from consilience.answers.columns import (
     find_missing,
     lookup,
     to_column,
-    to_values,
 )
 from consilience.answers.tables import build_frame
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.models.opening import as_responses
 from effort import examples
 from strategies import LABELS, Grade, Size, Tone, crowds, matrices
 
@@ -121,12 +117,6 @@ def test_every_library_gives_the_same(library):
 
 
 @every_library
-def test_backend_is_the_callers(library):
-    expected = {"dict": "pyarrow", "lazy": "polars"}.get(library, library)
-    assert read(TABLE, library).backend == expected
-
-
-@every_library
 def test_every_library_gives_the_same_sequences(library):
     r = read(SEQUENCES, library)
     assert r.items.tolist() == [("t", 2), ("t", 10), ("s", 0), ("s", 1)]
@@ -152,43 +142,6 @@ def test_any_crowd_in_any_library(crowd, library):
     assert_back(r.labels.tolist(), crowd.labels)
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"a": pd.Series, "b": pl.Series},
-        {"a": np.array, "b": pa.array},
-        {"a": tuple, "b": pd.Index},
-        {"a": lambda v: pa.chunked_array([v[:2], v[2:]]), "b": pd.Categorical},
-        {"a": lambda v: list(map(np.str_, v)), "b": lambda v: pd.array(v, dtype="string")},
-    ],
-    ids=["series", "arrays", "sequences", "chunks", "scalars"],
-)
-def test_columns_of_any_kind(columns):
-    kinds = [columns["a"], columns["b"], columns["a"]]
-    assert_same(read({name: kind(TABLE[name]) for name, kind in zip(TABLE, kinds, strict=True)}), read(TABLE))
-
-
-def test_record_batch():
-    assert_same(Answers.from_frame(pa.RecordBatch.from_pydict(TABLE)), read(TABLE))
-
-
-def test_pandas_index_does_not_matter():
-    frame = pd.DataFrame(TABLE, index=[5, 5, 1, 0, -1])
-    assert_same(Answers.from_frame(frame), read(TABLE))
-
-
-def test_source_is_not_written_to():
-    weights = np.full(5, 0.5)
-    positions = np.arange(5)
-    read({**TABLE, "weight": weights}, weight="weight")
-    read({**SEQUENCES, "position": positions})
-    labels = np.array([5, 6])
-    r = Answers.from_matrix(matrix := np.array([[0, 1]]), labels=labels)
-    for array in (weights, positions, labels, matrix):
-        array[:] = 1  # still ours
-    assert r.labels.tolist() == [5, 6]
-
-
 def test_arrays_are_read_only_and_of_fixed_types():
     r = read({**TABLE, "weight": [0.5] * 5}, weight="weight")
     for each in (r, r.keep(np.arange(5) > 1)):
@@ -196,35 +149,6 @@ def test_arrays_are_read_only_and_of_fixed_types():
         assert [array.dtype for array in arrays] == [np.int64, np.int32, np.int32, np.float64]
         assert not any(array.flags.writeable for array in arrays)
         assert all(array.flags.c_contiguous for array in arrays)
-
-
-def test_as_responses(tmp_path):
-    r = read(TABLE)
-    assert as_responses(r) is r
-    assert_same(as_responses(TABLE), r)
-    path = tmp_path / "answers.csv"
-    pd.DataFrame(TABLE).to_csv(path, index=False)
-    assert_same(as_responses(path), r)
-
-
-def test_a_million_rows_of_text_take_less_than_three_seconds():
-    rng = np.random.default_rng(0)
-    n = 1_000_000
-    ids = np.array([f"item-{i:06}" for i in range(200_000)], object)
-    frame = pd.DataFrame(
-        {
-            "item": np.repeat(ids, 5),
-            "worker": np.array([f"w{m}" for m in range(1000)], object)[
-                (np.arange(n) % 5) * 200 + rng.integers(0, 200, n)
-            ],
-            "label": np.array(["cat", "dog", "owl"], object)[rng.integers(0, 3, n)],
-        }
-    )
-    Answers.from_frame(frame[:10])  # compile
-    start = time.perf_counter()
-    r = Answers.from_frame(frame)
-    assert time.perf_counter() - start < 3
-    assert (r.n_items, r.n_responses) == (200_000, n)
 
 
 # Names of columns
@@ -235,12 +159,6 @@ def test_a_million_rows_of_text_take_less_than_three_seconds():
 def test_aliases(item, worker, label):
     names = {"item": item, "worker": worker, "label": label}
     assert_same(read({"extra": range(5), **{names[role]: values for role, values in TABLE.items()}}), read(TABLE))
-
-
-@pytest.mark.parametrize("names", [["id", "item", "ITEM"], ["ITEM", "item", "id"], ["ITEM", "Id"]])
-def test_the_first_alias_wins_and_exact_case_before_others(names):
-    table = {"worker": [1], "label": [1], **{name: [name] for name in names}}
-    assert read(table).items.tolist() == ["item" if "item" in names else "ITEM"]
 
 
 def test_explicit_names_win():
@@ -297,16 +215,6 @@ def test_columns_of_the_same_name(frame):
     )
 
 
-def test_columns_that_are_not_text():
-    frame = pd.DataFrame([[1, 2, 3, 9]], columns=["item", "worker", "label", 0])
-    assert Answers.from_frame(frame).n_responses == 1
-
-
-@pytest.mark.parametrize("source", [None, 3, "text", [1, 2], np.eye(2), pd.Series([1]), pl.Series([1]), object()])
-def test_what_is_no_table(source):
-    assert type(source).__name__ in message(Answers.from_frame, source)
-
-
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
@@ -324,12 +232,6 @@ def test_columns_in_bad_shape(table, expected):
         read(table)
 
 
-@every_library
-def test_no_rows(library):
-    assert "no rows" in message(read, {"item": [], "worker": [], "label": []}, library)
-    assert "no columns for item, worker, label" in message(read, {}, library)
-
-
 # Order
 
 
@@ -338,11 +240,6 @@ def test_classes_and_workers_are_sorted_and_items_as_they_appear():
     assert r.items.tolist() == [3, 1, 2]
     assert r.workers.tolist() == [-1, 9, 10]
     assert r.labels.tolist() == ["10", "9", "C", "b"]
-
-
-def test_answers_of_an_item_stay_in_the_order_of_rows():
-    table = {"item": [1, 2, 1, 2, 1], "worker": ["c", "a", "a", "z", "b"], "label": [0, 0, 1, 1, 0]}
-    assert [row[1] for row in rows_of(read(table))] == ["c", "a", "b", "a", "z"]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -354,27 +251,6 @@ def test_pandas_categoricals_keep_their_order(ordered, frame):
     assert r.labels.tolist() == r.classes.tolist() == r.workers.tolist() == ["z", "b", "a"]
     assert r.items.tolist() == ["a", "b", "z"]
     assert [row[2] for row in rows_of(r)] == ["a", "b", "z"]
-
-
-@pytest.mark.parametrize(
-    "categories",
-    [
-        [3, 1, 2],
-        [0.5, -1.0],
-        [True, False],
-        [dt.datetime(2021, 1, 1), dt.datetime(2020, 1, 1)],
-        [dt.datetime(2021, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)],
-    ],
-)
-def test_categoricals_of_other_types_keep_their_order(categories):
-    column = pd.Categorical(categories[::-1], pd.Index(categories))
-    assert labels_of(column, pd.DataFrame) == categories
-
-
-@pytest.mark.parametrize("categories", [list(Size), [("a", 1), ("b", 2)], [*pd.interval_range(0, 3)]])
-def test_categoricals_of_objects(categories):
-    column = pd.Categorical(categories[::-1], pd.Index(categories, tupleize_cols=False), ordered=True)
-    assert_back(labels_of(column, pd.DataFrame), categories)
 
 
 def test_polars_enums_keep_their_order_and_categoricals_are_text():
@@ -405,25 +281,12 @@ def test_arrow_dictionaries():
     [
         ([10, 9, -1], [-1, 9, 10]),
         (["10", "9", "-1"], [-1, 9, 10]),
-        (pl.Series(["10", "9", "-1"]), [-1, 9, 10]),
-        (pl.Series(["10", "9", "-1"], dtype=pl.Categorical), [-1, 9, 10]),
-        (pa.array(["10", "9", "-1"], pa.string_view()), [-1, 9, 10]),
         (["10", "9.5", "-1"], [-1.0, 9.5, 10.0]),
         ([10, "9", -1.5], [-1.5, 9.0, 10.0]),
         ([0.5, 0.25, -1.0], [-1.0, 0.25, 0.5]),
         (np.array([2**64 - 1, 9, 0], np.uint64), [0, 9, 2**64 - 1]),
         (pd.Categorical([10, 9, -1], [10, 9, -1]), [-1, 9, 10]),
         ([dt.date(2020, 1, day) for day in (3, 2, 1)], [dt.date(2020, 1, day) for day in (1, 2, 3)]),
-        ([dt.time(3), dt.time(2), dt.time(1)], [dt.time(1), dt.time(2), dt.time(3)]),
-        (
-            pd.to_datetime(["2020-03", "2020-02", "2020-01"]).astype("M8[ns]"),
-            [dt.datetime(2020, m, 1) for m in (1, 2, 3)],
-        ),
-        (
-            [dt.datetime(2020, m, 1, tzinfo=dt.UTC) for m in (3, 2, 1)],
-            [dt.datetime(2020, m, 1, tzinfo=dt.UTC) for m in (1, 2, 3)],
-        ),
-        ([decimal.Decimal("1.5"), decimal.Decimal("1.25"), decimal.Decimal("-1")], [-1, 1.25, 1.5]),
     ],
 )
 def test_positions_are_sorted_as_numbers_and_times(positions, expected):
@@ -431,20 +294,6 @@ def test_positions_are_sorted_as_numbers_and_times(positions, expected):
     assert r.items.tolist() == [("s", position) for position in expected]
     assert [row[2] for row in rows_of(r)] == [0, 1, 2]
     assert r.find_items([to_column(["s"] * 3), to_column(expected)]).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    "positions", [["a", "b"], ["1", "nan"], [(1,), (2,)], [(1, 2), 3], [dt.datetime(2020, 1, 1), 3], [Size.SMALL, 1]]
-)
-def test_positions_without_order(positions):
-    table = {"sequence": ["s"] * 2, "position": positions, "worker": [1, 2], "label": [1, 2]}
-    assert "Positions of the table must be numbers or times" in message(read, table)
-
-
-def test_positions_that_cannot_be_compared():
-    positions = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
-    table = {"sequence": ["s"] * 2, "position": positions, "worker": [1, 2], "label": [1, 2]}
-    assert "cannot be compared" in message(read, table)
 
 
 # Labels of every type
@@ -466,17 +315,6 @@ def test_every_type_comes_back(kind, role):
         assert r.class_of_label.tolist() == r.label_of_class.tolist() == [*range(len(values))]
 
 
-@pytest.mark.parametrize("kind", LABELS)
-def test_every_type_comes_back_from_an_object_column(kind):
-    values = LABELS[kind]
-    column = pd.Series([None] * len(values), dtype=object)
-    for i, value in enumerate(reversed(values)):
-        column.iat[i] = value
-    assert_back(labels_of(column, pd.DataFrame), values)
-    if kind != "enum":  # of which polars keeps the value
-        assert labels_of(pl.Series(values[::-1], dtype=pl.Object), pl.DataFrame) == values
-
-
 class Marks(enum.Flag):
     BOLD = 1
     ITALIC = 2
@@ -485,27 +323,11 @@ class Marks(enum.Flag):
 @pytest.mark.parametrize(
     "values",
     [
-        ["", " ", "N/A", "NA", "None", "nan", "null"],
-        ["<script>alert(1)</script>", "=1+1", "x" * 10_000, "é", "\U0001f989"],
-        ["a\0", "a\0b", "b\n"],
         ["a", "\ud800"],  # a lone surrogate, which Arrow cannot hold
-        [1, 2**70],
-        [1, 2**63],
         [Marks.BOLD, Marks.BOLD | Marks.ITALIC],
-        [1.5, 2, 3.25],
-        [2.5, "a"],
-        [0.0, dt.time(0)],
-        [1.5, decimal.Decimal("2.5")],
-        [False, 0.5],
-        [True, "True"],
         [decimal.Decimal("1.25"), decimal.Decimal("1.5")],
         [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 0, 1)],
         [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=-1)))],
-        [dt.time(1), dt.time(2)],
-        [dt.timedelta(microseconds=1), dt.timedelta(days=1)],
-        [frozenset("ab"), frozenset("abc"), frozenset("b")],
-        [*pd.period_range("2020", periods=2)],
-        [*pd.interval_range(0, 2)],
         [1j, 2j],
         [("a", Size.SMALL), ("b", None)],
     ],
@@ -527,48 +349,16 @@ def test_awkward_labels_come_back(values):
     ("column", "expected"),
     [
         (pd.Series([2, 1], dtype="Int64"), [1, 2]),
-        (pd.Series([2, 1], dtype="int8"), [1, 2]),
         (pd.Series([2**64 - 1, 1], dtype="uint64"), [1, 2**64 - 1]),
-        (pd.Series([True, False], dtype="boolean"), [False, True]),
         (pd.Series(["b", "a"], dtype="string"), ["a", "b"]),
-        (pd.Series(["b", "a"], dtype=pd.StringDtype("python")), ["a", "b"]),
-        (pd.Series(["b", "a"], dtype=pd.ArrowDtype(pa.string())), ["a", "b"]),
         (pd.Series([1.5, 0.5], dtype="Float64"), [0.5, 1.5]),
-        (pd.Series([1.5, 0.5], dtype="float32"), [0.5, 1.5]),
-        (pd.Series([1.5, 0.5], dtype="float16"), [0.5, 1.5]),
         (pd.Series(pd.to_datetime(["2021", "2020"])), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
-        (
-            pd.Series(pd.to_datetime(["2021", "2020"])).astype("M8[ns]"),
-            [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)],
-        ),
         (pd.Series(pd.to_timedelta([2, 1], "D")), [dt.timedelta(1), dt.timedelta(2)]),
-        (pd.Series(pd.period_range("2020", periods=2)[::-1]), [*pd.period_range("2020", periods=2)]),
-        (pd.Series(pd.interval_range(0, 2)[::-1]), [*pd.interval_range(0, 2)]),
-        (pd.Series(pd.arrays.SparseArray([1, 0])), [0, 1]),
-        (pd.Series([2j, 1j]), [1j, 2j]),
-        (pl.Series([b"b", b"a"]), [b"a", b"b"]),
         (pl.Series([2**100, 1], dtype=pl.Int128), [1, 2**100]),
-        (
-            pl.Series([dt.datetime(2021, 1, 1), dt.datetime(2020, 1, 1)], dtype=pl.Datetime("ns")),
-            [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)],
-        ),
-        (pd.Series(pd.arrays.ArrowExtensionArray(pa.array(["b", "a"]).dictionary_encode())), ["b", "a"]),
-        (pl.Series([dt.time(2), dt.time(1)]), [dt.time(1), dt.time(2)]),
-        (pl.Series([decimal.Decimal("1.5"), decimal.Decimal("1.25")]), [1.25, 1.5]),
         (pa.array(["b", "a"], pa.large_string()), ["a", "b"]),
-        (pa.array(["b", "a"], pa.string_view()), ["a", "b"]),
-        (pa.array([b"b", b"a"], pa.binary_view()), [b"a", b"b"]),
-        (pa.array([b"b", b"a"], pa.binary(1)), [b"a", b"b"]),
         (pa.array([dt.date(2021, 1, 1), dt.date(2020, 1, 1)], pa.date64()), [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
-        (pa.array(np.array([1.5, 0.5], np.float16)), [0.5, 1.5]),
-        (pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["b", "a"])), ["a", "b"]),
         (np.array(["2021", "2020"], "M8[Y]"), [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
-        (np.array(["2021", "2020"], "M8[h]"), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
-        (np.array([b"b", b"a"]), [b"a", b"b"]),
-        ([np.int16(2), np.int16(1)], [1, 2]),
-        ([np.datetime64("2021"), np.datetime64("2020")], [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
         ([np.str_("b"), np.str_("a")], ["a", "b"]),
-        ([np.longdouble(2), np.longdouble(1)], [1, 2]),
     ],
     ids=lambda column: str(getattr(column, "dtype", getattr(column, "type", ""))),
 )
@@ -577,17 +367,6 @@ def test_columns_of_many_types(column, expected):
     frame = frames.get(type(column), pa.table if isinstance(column, pa.Array) else dict)
     assert labels_of(column, frame) == expected
     assert labels_of(column) == expected
-
-
-def test_times_with_zones_come_back():
-    times = [dt.datetime(2020, 1, 1), dt.datetime(2020, 7, 1)]
-    for column in (
-        pd.Series(pd.to_datetime(times)).dt.tz_localize("Europe/Paris"),
-        pl.Series(times).dt.replace_time_zone("Europe/Paris"),
-    ):
-        back = labels_of(column)
-        assert [time.replace(tzinfo=None) for time in back] == times
-        assert [time.utcoffset() for time in back] == [dt.timedelta(hours=1), dt.timedelta(hours=2)]
 
 
 def test_nanoseconds_are_not_lost():
@@ -619,11 +398,6 @@ def test_ids_go_back_into_frames(kind, backend):
         assert back == ([str(value) for value in ids] if text else ids)
 
 
-def test_labels_that_are_no_text_for_arrow():
-    r = read({"item": ["\ud800", "b"], "worker": [1, 2], "label": [1, 2]})
-    assert build_frame(r.key_columns(), "pyarrow")["item"].to_pylist() == ["\\ud800", "b"]
-
-
 # Missing values
 
 
@@ -634,42 +408,27 @@ def missing_columns():
         "nan": ["a", nan],
         "NA": ["a", pd.NA],
         "NaT": [dt.datetime(2020, 1, 1), pd.NaT],
-        "int": [1, None],
-        "int nan": [1, nan],
         "enum": [Size.SMALL, None],
         "tuple": [("a", 1), nan],
         "decimal": [decimal.Decimal(1), decimal.Decimal("nan")],
     }.items():
         yield pytest.param(dict, column, id=f"dict {name}")
         yield pytest.param(pd.DataFrame, pd.Series(column, dtype=object), id=f"object {name}")
-    yield pytest.param(dict, np.array([1.0, nan]), id="array nan")
-    yield pytest.param(dict, np.array(["2020", "NaT"], "M8[D]"), id="array NaT")
-    yield pytest.param(dict, [np.datetime64("2020"), np.datetime64("NaT", "Y")], id="scalar NaT")
     for dtype in ("Int64", "Float64", "boolean", "string", "category", "M8[us]", "m8[us]", "float32"):
         yield pytest.param(pd.DataFrame, pd.Series([1, None]).astype(dtype), id=f"pandas {dtype}")
         yield pytest.param(dict, pd.Series([1, None]).astype(dtype), id=f"series {dtype}")
-    yield pytest.param(pd.DataFrame, pd.Series(["a", None]), id="pandas str")
-    yield pytest.param(pd.DataFrame, pd.Series(["a", None], dtype="string[pyarrow]"), id="pandas arrow")
-    yield pytest.param(pd.DataFrame, pd.Series(pd.Categorical([Size.SMALL, None])), id="pandas category of objects")
     for series in (
         pl.Series(["a", None]),
         pl.Series([1, None]),
         pl.Series([1.0, nan]),
-        pl.Series([True, None]),
         pl.Series(["a", None], dtype=pl.Categorical),
-        pl.Series(["a", None], dtype=pl.Enum(["a"])),
-        pl.Series([dt.date(2020, 1, 1), None]),
         pl.Series(["a", None], dtype=pl.Object),
     ):
         yield pytest.param(pl.DataFrame, series, id=f"polars {series.dtype}")
         yield pytest.param(pl.LazyFrame, series, id=f"lazy {series.dtype}")
     for array in (
-        pa.array(["a", None]),
-        pa.array([1, None]),
         pa.array([1.0, nan]),
-        pa.array(np.array([1.0, nan], np.float16)),
         pa.array(["a", None]).dictionary_encode(),
-        pa.chunked_array([["a"], [None]]),
         pa.array(["a", None], pa.string_view()),
         pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["b", None])),
     ):
@@ -682,18 +441,6 @@ def test_missing_values(frame, column, role):
     table = {"item": [1, 2], "worker": [1, 2], "label": [1, 2], role: column}
     text = message(Answers.from_frame, frame(table))
     assert f"Column '{role}' of the table has 1 missing value; the first is at row 1" in text
-
-
-@every_library
-@pytest.mark.parametrize("role", ["sequence", "position"])
-def test_missing_positions(library, role):
-    table = {**SEQUENCES, role: [None, *SEQUENCES[role][1:]]}
-    assert f"Column '{role}' of the table has 1 missing value; the first is at row 0" in message(read, table, library)
-
-
-@every_library
-def test_a_column_of_nothing(library):
-    assert "Column 'label' of the table is empty throughout" in message(read, with_labels([None, None]), library)
 
 
 @every_library
@@ -721,36 +468,20 @@ def test_classes_as_superset():
     assert r.label_of_class.tolist() == [-1, 0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [list, tuple, np.array, pd.Series, pd.Index, pl.Series, pa.array, pd.Categorical, iter, dict.fromkeys],
-)
-def test_classes_of_any_kind(make):
-    assert read(TABLE, classes=make(["yes", "no"])).classes.tolist() == ["yes", "no"]
-
-
 def test_classes_as_a_set_are_sorted():
     assert read(TABLE, classes={"yes", "no"}).classes.tolist() == ["no", "yes"]
     assert read(with_labels([*Size]), classes={Size.LARGE, Size.SMALL}).classes.tolist() == [Size.SMALL, Size.LARGE]
     assert read(with_labels(["a", 1]), classes={"a", 1}).classes.tolist() == [1, "a"]
 
 
-def test_classes_are_written_as_the_labels():
-    assert_back(read(with_labels([0, 1, 2]), classes=["1", "0"]).classes.tolist(), [1, 0])
-    assert_back(read(with_labels(["0", "1"]), classes=[1, 0]).classes.tolist(), ["1", "0"])
-
-
 @pytest.mark.parametrize(
     ("classes", "expected"),
     [
         (["x", "y"], "No worker ever said any of the classes 'x', 'y'; they said 'maybe', 'no', 'yes'"),
-        (["YES"], "No worker ever said"),
         (["yes", "yes"], "classes must be distinct values. Found more than once: 'yes'"),
         (["yes", None], "classes must be distinct values; 1 of 2 are missing"),
         ([], "at least one"),
         (3, "classes must be a sequence of values. Got 3"),
-        ([["yes"]], r"classes must hold single values.* Got \['yes'\]"),
-        (pd.DataFrame({"yes": [1]}), "classes must be a sequence of values. Got a DataFrame"),
     ],
 )
 def test_bad_classes(classes, expected):
@@ -770,45 +501,18 @@ def test_weights(library):
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [
-        ["0.5", ".25"],
-        [decimal.Decimal("0.5"), decimal.Decimal("0.25")],
-        np.array([0.5, 0.25], np.float32),
-        pd.Categorical([0.5, 0.25]),
-        pd.array([0.5, 0.25], dtype="Float64"),
-        pl.Series([0.5, 0.25]),
-    ],
-)
-def test_weights_of_any_kind(weights):
-    assert read({**with_labels([0, 1]), "weight": weights}, weight="weight").weight.tolist() == [0.5, 0.25]
-
-
-@pytest.mark.parametrize(
     ("weight", "expected"),
     [
         (-0.5, r"has 1 weight outside \(0, 1\]; the first is -0.5 at row 1"),
-        (0, r"outside \(0, 1\]; the first is 0.0 at row 1"),
         (1.5, r"outside \(0, 1\]; the first is 1.5 at row 1"),
-        (float("inf"), r"outside \(0, 1\]"),
-        (float("nan"), "Column 'weight' of the table has 1 missing value"),
         (None, "Column 'weight' of the table has 1 missing value"),
         ("much", "Column 'weight' of the table must hold numbers.*'much'"),
-        ("nan", r"outside \(0, 1\]"),
-        (dt.date(1970, 1, 2), "Column 'weight' of the table must hold numbers"),
-        ((1,), "Column 'weight' of the table must hold numbers"),
-        (1j, "Column 'weight' of the table must hold numbers"),
         ([1], "Column 'weight' of the table must hold single values"),
     ],
 )
 def test_bad_weights(weight, expected):
     with pytest.raises(InputError, match=expected):
         read({**with_labels([0, 1]), "weight": [1.0, weight]}, weight="weight")
-
-
-@pytest.mark.parametrize("weights", [[dt.date(1970, 1, 2)] * 2, [dt.timedelta(microseconds=1)] * 2])
-def test_times_are_no_weights(weights):
-    assert "must hold numbers" in message(read, {**with_labels([0, 1]), "weight": weights}, weight="weight")
 
 
 def test_an_answer_spread_over_labels():
@@ -878,20 +582,6 @@ def test_duplicates_equal_their_slow_twin(rows, weighted):
         assert r.workers.tolist() == sorted({row[1] for row in rows})
 
 
-@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
-def test_duplicates_by_policy(library):
-    table = {"item": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": ["catt", "dog", "cat", "dog"]}
-    text = message(read, table, library)
-    assert "Worker 'a' answered item 1 more than once: see row 0 (counting from 0) and row 2" in text
-    assert "1 such pair" in text
-    first, last, mean = (read(table, library, duplicates=policy) for policy in POLICIES[1:])
-    assert rows_of(first) == [(1, "a", "catt", 1.0), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
-    assert rows_of(last) == [(1, "a", "cat", 1.0), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
-    assert rows_of(mean) == [(1, "a", "catt", 0.5), (1, "a", "cat", 0.5), (1, "b", "dog", 1.0), (2, "a", "dog", 1.0)]
-    assert last.classes.tolist() == ["cat", "dog"]  # nobody stands by "catt"
-    assert mean.classes.tolist() == ["cat", "catt", "dog"]
-
-
 def test_duplicates_of_small_weight():
     table = {"item": [1, 1, 1], "worker": ["a", "a", "b"], "label": ["x", "y", "x"], "weight": [0.25, 0.5, 1.0]}
     spread = [(1, "a", "x", 0.25), (1, "a", "y", 0.5), (1, "b", "x", 1.0)]
@@ -906,33 +596,15 @@ def test_duplicates_of_small_weight():
     assert halves == [(1, "a", "x", 0.125), (1, "a", "x", 0.25), (1, "b", "x", 1.0)]
 
 
-def test_duplicates_in_a_sequence():
-    text = message(read, {**SEQUENCES, "worker": ["bo"] * 5})
-    assert "Worker 'bo' answered item ('t', 2) more than once" in text
-    assert read({**SEQUENCES, "worker": ["bo"] * 5}, duplicates="last").n_responses == 4
-
-
-@pytest.mark.parametrize("policy", ["", "mode", None, 1])
-def test_unknown_policy(policy):
-    with pytest.raises(ParameterError, match="'duplicates' parameter of Answers must be one of 'error', 'first'"):
-        read(TABLE, duplicates=policy)
-
-
 # Items that nobody answered
 
 
 EXTRA = {
     "list": ["i9", "i1", "i8", "i9"],
-    "array": np.array(["i9", "i1", "i8"]),
-    "set-like": dict.fromkeys(["i9", "i1", "i8"]).keys(),
-    "series": pd.Series(["i9", "i1", "i8"]),
-    "polars series": pl.Series(["i9", "i1", "i8"]),
-    "categorical": pd.Categorical(["i9", "i1", "i8"]),
     "arrow": pa.array(["i9", "i1", "i8"]),
     "dict": {"item": ["i9", "i1", "i8"]},
     "pandas": pd.DataFrame({"Task": ["i9", "i1", "i8"], "other": 1}),
     "polars": pl.DataFrame({"id": ["i9", "i1", "i8"]}),
-    "lazy": pl.LazyFrame({"id": ["i9", "i1", "i8"]}),
     "pyarrow": pa.table({"question": ["i9", "i1", "i8"]}),
 }
 
@@ -947,14 +619,9 @@ def test_items(extra):
 
 PAIRS = [("t", 5), ("u", 0), ("s", 1), ("u", -1)]
 EXTRA_PAIRS = {
-    "pairs": PAIRS,
-    "lists": [list(pair) for pair in PAIRS],
-    "array": np.array(PAIRS, object),
     "index": pd.MultiIndex.from_tuples(PAIRS),
     "text": [(sequence, str(position)) for sequence, position in PAIRS],
     "pandas": pd.DataFrame(PAIRS, columns=["sequence", "position"]),
-    "polars": pl.DataFrame(PAIRS, schema=["Sequence", "POSITION"], orient="row"),
-    "lazy": pl.LazyFrame(PAIRS, schema=["sequence", "position"], orient="row"),
     "dict": dict(zip(["sequence", "position"], zip(*PAIRS, strict=True), strict=True)),
 }
 
@@ -988,37 +655,7 @@ def test_sequences_follow_the_named_items(data):
     assert r.items.tolist() == sorted({*answered, *named}, key=lambda pair: (owners.index(pair[0]), pair[1]))
 
 
-def test_results_follow_the_named_items():
-    frame = {"item": [2, 0, 2, 0], "worker": ["a", "a", "b", "b"], "label": ["x", "y", "x", "y"]}
-    model = cs.MajorityVote().fit(read(frame, items=range(3)))
-    assert model.labels_[[0, 2]].tolist() == ["y", "x"]
-    assert model.posterior_[[0, 2]].tolist() == [[0, 1], [1, 0]]
-    assert model.to_frame()["item"].to_pylist() == [0, 1, 2]
-
-
-def test_no_items_to_add():
-    assert_same(read(TABLE, items=[]), read(TABLE))
-    assert_same(read(SEQUENCES, items=[]), read(SEQUENCES))
-    assert read(SEQUENCES, items=[]).sequences.position.dtype == np.int64
-
-
 def test_items_of_other_types():
-    numbers = {"item": [1, 7], "worker": [1, 1], "label": [1, 1]}
-    assert read(numbers, items=["7", "1"]).items.tolist() == [7, 1]  # the same ids
-    assert read(numbers, items=np.array([7, 8], np.int8)).items.tolist() == [7, 8, 1]
-    assert read(numbers, items=["x", "7"]).items.tolist() == ["x", 7, 1]
-    assert read(numbers, items=[7.0, 8.5]).items.tolist() == [7, 8.5, 1]
-    assert read(numbers, items=[("a", 1)]).items.tolist() == [("a", 1), 1, 7]
-    assert read({**numbers, "item": ["1", "7"]}, items=[7, 8]).items.tolist() == ["7", 8, "1"]
-    sequences = {**SEQUENCES, "sequence": [1, 2, 1, 2, 1]}
-    assert read(sequences, items=[("1", 10), ("x", 3), ("2", 5)]).items.tolist() == [
-        (1, 2),
-        (1, 10),
-        ("x", 3),
-        (2, 0),
-        (2, 1),
-        (2, 5),
-    ]
     assert read(SEQUENCES, items=[("s", 0.5)]).items.tolist()[:2] == [("s", 0), ("s", 0.5)]
 
 
@@ -1026,22 +663,11 @@ def test_items_of_other_types():
     ("table", "items", "expected"),
     [
         (TABLE, ["i9", None], "items= has missing entries"),
-        (TABLE, [float("nan")], "items= has missing entries"),
         (TABLE, 5, "items must be a sequence of values. Got 5"),
-        (TABLE, "i9", "items='i9' is text.*read_answers"),
-        (SEQUENCES, "items.csv", "items='items.csv' is text.*read_answers"),
         (TABLE, np.eye(2), "items must have one dimension"),
-        (TABLE, [["i9"]], "items must hold single values"),
-        (TABLE, pd.DataFrame({"itme": [1]}), "the table of items has no column for the item .* Rename 'itme'"),
-        (TABLE, pd.DataFrame({"item": ["i9", None]}), "Column 'item' of the table of items has 1 missing"),
         (SEQUENCES, ["s"], "must be a table or .sequence, position. pairs"),
-        (SEQUENCES, ["ab"], "must be a table or .sequence, position. pairs"),
-        (SEQUENCES, [("s", 1, 2)], "must be a table or .sequence, position. pairs"),
-        (SEQUENCES, 5, "must be a table or .sequence, position. pairs"),
-        (SEQUENCES, [("s", None)], "items= has missing entries"),
         (SEQUENCES, [("s", "x")], "Positions of the named items must be numbers or times"),
         (SEQUENCES, [("s", dt.date(2020, 1, 1))], "cannot be compared"),
-        (SEQUENCES, {"sequence": ["s"]}, "the table of items has no column for the position"),
     ],
 )
 def test_bad_items(table, items, expected):
@@ -1058,35 +684,15 @@ NAN = float("nan")
     ("matrix", "labels"),
     [
         ([[0, 1], [-1, 1]], [0, 1]),
-        (np.array([[0, 1], [-1, 1]], np.int8), [0, 1]),
-        ([[0, 1], [NAN, 1]], [0, 1]),
-        ([[0.0, 1], [NAN, 1]], [0, 1]),
-        ([[0, 1], [None, 1]], [0, 1]),
-        (np.array([[0, 1], [NAN, 1]], np.float16), [0, 1]),
-        (np.array([[0, 1], [None, 1]], object), [0, 1]),
         (np.ma.array([[0, 1], [9, 1]], mask=[[0, 0], [1, 0]]), [0, 1]),
         (np.ma.array([["a", "b"], ["?", "b"]], mask=[[0, 0], [1, 0]]), ["a", "b"]),
         (pd.DataFrame([[0, 1], [None, 1]]), [0, 1]),
-        (pd.DataFrame([[0, 1], [None, 1]], dtype="Int64"), [0, 1]),
         (pl.DataFrame({"x": [0, None], "y": [1, 1]}), [0, 1]),
         (pa.table({"x": ["a", None], "y": ["b", "b"]}), ["a", "b"]),
-        ([["a", "b"], [None, "b"]], ["a", "b"]),
         ([["a", "b"], [NAN, "b"]], ["a", "b"]),
-        ([["a", "b"], [-1, "b"]], ["a", "b"]),
-        ([["a", "b"], [pd.NA, "b"]], ["a", "b"]),
         (np.array([["a", "b"], [None, "b"]], object), ["a", "b"]),
         ([[False, True], [-1, True]], [False, True]),
-        ([[False, True], [None, True]], [False, True]),
-        ([[0.25, 0.5], [NAN, 0.5]], [0.25, 0.5]),
-        ([[0.0, float("inf")], [NAN, float("inf")]], [0.0, float("inf")]),
-        ([[1.0, 1e300], [NAN, 1e300]], [1.0, 1e300]),
-        (np.array([[0, 2**64 - 1], [7, 2**64 - 1]], np.uint64), [0, 7, 2**64 - 1]),
         ([[Size.SMALL, Size.LARGE], [None, Size.LARGE]], [Size.SMALL, Size.LARGE]),
-        ([[("a", 1), ("b", 2)], [None, ("b", 2)]], [("a", 1), ("b", 2)]),
-        (np.array([["2020", "2021"], ["NaT", "2021"]], "M8[ns]"), [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)]),
-        (([1, 2.5], [None, 2.5]), [1.0, 2.5]),
-        ([[2, "a"], [None, "a"]], [2, "a"]),
-        ([np.array([0, 1]), np.array([-1, 1])], [0, 1]),
     ],
 )
 def test_matrices(matrix, labels):
@@ -1106,20 +712,8 @@ def test_matrices(matrix, labels):
     [
         ([[0, 1], [2, 1]], 2, [0, 1]),
         ([[0, 1], [2, 1]], np.int8(2), [0, 1]),
-        ([[0, 1], [2, 1]], 2.0, [0, 1]),
-        ([[0, 1], [2, 1]], None, [0, 1, 2]),
-        ([[0, 1], [2, 1]], NAN, [0, 1, 2]),
-        ([[0, 1], [2, 1]], pd.NA, [0, 1, 2]),
-        ([[0, 1], [2, 1]], "?", [0, 1, 2]),
         ([["a", "b"], ["?", "b"]], "?", ["a", "b"]),
         (np.array([["a", "b"], ["?", "b"]]), "?", ["a", "b"]),
-        (np.array([["a", "b"], ["", "b"]]), "", ["a", "b"]),
-        (np.array([["a", "b"], ["-1", "b"]]), -1, ["-1", "a", "b"]),
-        (np.array([[b"a", b"b"], [b"?", b"b"]]), b"?", [b"a", b"b"]),
-        ([[True, False], [True, False]], -1, [False, True]),
-        ([[True, False], [True, False]], False, [True]),
-        (np.array([[True, False]]), 0, [True]),
-        ([[Size.SMALL, Size.LARGE]], Size.LARGE, [Size.SMALL]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The label '-1' is treated")
@@ -1179,16 +773,8 @@ def test_matrix_of_sequences_equals_table(matrix, data):
     ("matrix", "labels", "expected"),
     [
         ([[0, 1, -1]], ["no", "yes", "maybe"], ["no", "yes"]),
-        ([[0, 1, None]], ["no", "yes"], ["no", "yes"]),
-        ([[0.0, 1.0, NAN]], ["no", "yes"], ["no", "yes"]),
-        (pd.DataFrame([[0, 1, None]], dtype="Int64"), ["no", "yes"], ["no", "yes"]),
-        ([[0, 1.0, None]], ["no", "yes"], ["no", "yes"]),
-        ([[0, 1, -1]], [7, 8], [7, 8]),
-        ([[0, 1, -1]], [*Size], [*Size][:2]),
         ([[0, 1, -1]], pd.Series(["no", "yes"]), ["no", "yes"]),
         ([["yes", "no", None]], ["yes", "no", "maybe"], ["yes", "no"]),
-        ([[True, False, None]], [True, False], [True, False]),
-        ([[0.5, 1.0, NAN]], [1.0, 0.5], [0.5, 1.0]),
     ],
 )
 def test_matrix_with_labels(matrix, labels, expected):
@@ -1197,80 +783,28 @@ def test_matrix_with_labels(matrix, labels, expected):
     assert [row[2] for row in rows_of(r)] == expected
 
 
-def test_matrix_with_classes():
-    r = Answers.from_matrix([[0, 1, 2]], labels=["no", "yes", "unsure"], classes=["yes", "no"])
-    assert r.classes.tolist() == ["yes", "no"]
-    assert r.class_of_label.tolist() == [1, 0, -1]
-
-
 @pytest.mark.parametrize(
     ("matrix", "options", "expected"),
     [
         ([1, 2], {}, r"items as rows and workers as columns; got an array of shape \(2,\)"),
         ("ab", {}, r"shape \(\)"),
-        (["ab", "cd"], {}, r"shape \(2,\)"),
-        (None, {}, r"shape \(\)"),
-        ([], {}, r"shape \(0"),
-        ([[]], {}, r"shape \(1, 0\)"),
         (np.zeros((2, 2, 2)), {}, r"shape \(2, 2, 2\)"),
         ([[1], [1, 2]], {}, "rows of one length; got lengths 1, 2"),
-        ([[[1], [2, 3]]], {}, r"F must hold single values.* Got \[1\]"),
-        ([[np.array([1, 2])]], {}, "F must hold single values"),
         ([[-1, -1]], {}, "F has no answers: all 2 entries are missing"),
-        ([[None, NAN]], {}, "F has no answers"),
         ([[0, 2]], {"labels": ["a", "b"]}, "F holds 2, which is no index into the 2 labels"),
-        ([[0, -2]], {"labels": ["a", "b"]}, "F holds -2"),
         ([["a", "c"]], {"labels": ["a", "b"]}, "F holds labels that were not named: 'c'. Name all labels with labels="),
         ([[0, 1]], {"labels": ["a", "a"]}, "labels must be distinct values. Found more than once: 'a'"),
-        ([[0, 1]], {"labels": ["a", None]}, "labels must be distinct values; 1 of 2 are missing"),
-        ([[0, 1]], {"labels": {"a", "b"}}, "labels must be in order"),
-        ([[0, 1]], {"labels": [["a"], ["b"]]}, "labels must hold single values"),
-        ([[0, 1]], {"labels": 2}, "labels must be a sequence"),
         ([[0, 1]], {"workers": ["a"]}, "workers must be 2 distinct values; got 1"),
-        ([[0, 1]], {"workers": ["a", "a"]}, "workers must be distinct values"),
-        ([[0, 1]], {"workers": ["a", None]}, "workers must be distinct values; 1 of 2 are missing"),
         ([[0, 1]], {"items": ["a", "b"]}, "items must be 1 distinct values; got 2"),
-        ([[0, 1]], {"items": pd.DataFrame({"item": [1]})}, "items must be a sequence of values. Got a DataFrame"),
         ([[0], [1]], {"lengths": [1]}, "lengths must be positive whole numbers that sum to the 2 rows; got 1"),
-        ([[0], [1]], {"lengths": [2, 0]}, "lengths must be positive"),
-        ([[0], [1]], {"lengths": [3, -1]}, "lengths must be positive"),
-        ([[0], [1]], {"lengths": [1.0, 1.0]}, "lengths must be positive whole"),
-        ([[0], [1]], {"lengths": ["a", "b"]}, "lengths must be positive whole"),
-        ([[0], [1]], {"lengths": [2, None]}, "lengths must be positive whole"),
-        ([[0], [1]], {"lengths": []}, "lengths must be positive whole"),
-        ([[0], [1]], {"lengths": 2}, "lengths must be a sequence"),
-        ([[0], [1]], {"lengths": [[1, 1]]}, "lengths must hold single values"),
         ([[0], [1]], {"lengths": [2], "items": ["a", "b"]}, "items= of sequences must be"),
         ([[0], [1]], {"lengths": [2], "items": [("s", 1), ("s", 0)]}, "positions rising"),
-        ([[0], [1]], {"lengths": [2], "items": [("s", 0), ("s", 0)]}, "positions rising"),
-        ([[0], [1]], {"lengths": [2], "items": [("s", 0), ("t", 1)]}, "by sequence as in lengths"),
-        ([[0], [1]], {"lengths": [1, 1], "items": [("s", 0), ("s", 1)]}, "by sequence as in lengths"),
-        ([[0], [1]], {"lengths": [2], "items": [("s", 0)]}, "each row's"),
-        (
-            [[0], [1]],
-            {"lengths": [2], "items": [("s", "x"), ("s", "y")]},
-            "Positions of the named items must be numbers",
-        ),
         ([[0, 1]], {"classes": [5]}, "No worker ever said"),
     ],
 )
 def test_bad_matrices(matrix, options, expected):
     with pytest.raises(InputError, match=expected):
         Answers.from_matrix(matrix, **options)
-
-
-def test_lengths_of_any_kind():
-    for lengths in ([1, 2], np.array([1, 2], np.uint64), pd.Series([1, 2]), pl.Series([1, 2]), (1, 2)):
-        r = Answers.from_matrix([[0], [1], [0]], lengths=lengths)
-        assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
-
-
-@pytest.mark.parametrize(
-    "positions", [["9", "10"], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)], [dt.time(1), dt.time(2)], [0.5, 1.5]]
-)
-def test_named_rows_of_sequences(positions):
-    r = Answers.from_matrix([[0], [1]], lengths=[2], items=[("s", position) for position in positions])
-    assert [str(position) for _, position in r.items.tolist()] == [str(position) for position in positions]
 
 
 # Soft votes
@@ -1305,33 +839,10 @@ def test_what_becomes_of_soft_votes():
     assert LAYOUTS["long"](r).column_names == ["item", "worker", "p(cat)", "p(Dog)", "p(dog)"]
 
 
-def test_probabilities_of_ones_are_plain_answers():
-    r = Answers.from_probabilities([[[1, 0], [0, 1]]])
-    assert r.weight is None
-    assert_same(r, Answers.from_matrix([[0, 1]]))
-
-
-def test_probabilities_that_are_masked_or_none():
-    masked = np.ma.array([[[0.5, 0.5], [9, 9]]], mask=[[[0, 0], [1, 1]]])
-    for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]]):
-        r = Answers.from_probabilities(P)
-        assert (rows_of(r), r.soft.tolist()) == ([(0, 0, 0, 1.0)], [[0.5, 0.5]])
-
-
 def test_probabilities_of_some_classes_only():
     with pytest.warns(DataWarning, match=r"^P has NaN for some classes, .* in 1 row: taken for missing. Use 0 for"):
         r = Answers.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
     assert rows_of(r) == [(0, 0, 0, 1.0)]
-
-
-def test_probabilities_may_miss_one_by_rounding():
-    r = Answers.from_probabilities([[[0.7004, 0.3]]])
-    assert r.soft.sum() == pytest.approx(1, abs=1e-7)
-
-
-def test_probabilities_of_sequences():
-    r = Answers.from_probabilities(np.full((3, 1, 2), 0.5), lengths=[1, 2])
-    assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -1341,18 +852,11 @@ def test_probabilities_of_sequences():
         ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\], is -0.1, 0.5.*logits or scores, take their softmax"),
         ([[[0.5, 0.3]]], {}, r"sums to 0.8. .*divide each vote by its sum"),
         ([[[0, 0]], [[1, 0]]], {}, "holds 1 vote whose numbers are no probabilities"),
-        ([[[float("inf"), 0]]], {}, "no probabilities"),
         ([[[NAN, NAN]]], {}, "P has no votes"),
         ([[0.5, 0.5]], {}, r"indexed by item, worker and class; got an array of shape \(1, 2\)"),
-        (np.zeros((0, 2, 2)), {}, "shape"),
         ([[[0.5, 0.5], [1]]], {}, "P must be an array of probabilities"),
-        ([[["a", "b"]]], {}, "P must be an array of probabilities"),
         ([[[1, 0]]], {"classes": ["a"]}, "classes must be 2 distinct values; got 1"),
         ([[[1, 0]]], {"classes": ["a", "a"]}, "classes must be distinct"),
-        ([[[1, 0]]], {"classes": ["a", None]}, "classes must be distinct"),
-        ([[[1, 0]]], {"workers": ["a", "b"]}, "workers must be 1 distinct"),
-        ([[[1, 0]]], {"items": ["a", "b"]}, "items must be 1 distinct"),
-        ([[[1, 0]]], {"lengths": [2]}, "lengths must be"),
     ],
 )
 def test_bad_probabilities(P, options, expected):
@@ -1377,15 +881,6 @@ def test_keep(crowd, data):
 
 
 @quickly
-@given(crowds(), st.data())
-def test_find_items(crowd, data):
-    r = read(crowd.frame, items=crowd.items)
-    order = data.draw(st.permutations(range(r.n_items)))
-    assert r.find_items([to_column(r.items[order])]).tolist() == order
-    assert r.find_items([to_column(["absent", 99, ("doc", 99)])]).tolist() == [-1, -1, -1]
-
-
-@quickly
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 3)), min_size=1, max_size=9), st.data())
 def test_find_items_of_sequences(pairs, data):
     n = len(pairs)
@@ -1404,16 +899,6 @@ def test_find_items_of_sequences(pairs, data):
     assert found.tolist() == [expected.index(pair) if pair in expected else -1 for pair in wanted]
     text = r.find_items([to_column([s for s, _ in wanted]), to_column([str(p) for _, p in wanted])])
     assert text.tolist() == found.tolist()
-
-
-def test_key_columns():
-    assert {name: to_values(column).tolist() for name, column in read(TABLE).key_columns().items()} == {
-        "item": ["i2", "i1", "i3"]
-    }
-    assert {name: to_values(column).tolist() for name, column in read(SEQUENCES).key_columns().items()} == {
-        "sequence": ["t", "t", "s", "s"],
-        "position": [2, 10, 0, 1],
-    }
 
 
 def test_repr_is_short_whatever_the_labels():
@@ -1509,16 +994,6 @@ def test_lookup_equals_its_slow_twin(known, others, data):
 
     found = lookup(values, to_column(entries)).tolist()
     assert all(index in find(entry) for index, entry in zip(found, entries, strict=True))
-
-
-@quickly
-@given(st.lists(WHOLE, min_size=1, unique=True))
-def test_a_whole_number_and_its_text_are_one_id(numbers):
-    text = [str(number) for number in numbers]
-    expected = [*range(len(numbers))]
-    for kind in (pa.string(), pa.large_string(), pa.string_view()):
-        assert lookup(np.array(numbers), to_column(pa.array(text, kind))).tolist() == expected
-    assert lookup(np.array(text, object), to_column(numbers)).tolist() == expected
 
 
 def test_lookup_does_not_confuse():

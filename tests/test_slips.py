@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run
-from consilience.answers.classes import choose_spelling, group_spellings, normalise_label
-from consilience.answers.gold import match_gold
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.answers.classes import choose_spelling, normalise_label
+from consilience.errors import DataWarning, ParameterError
 from consilience.kinds.base import TableKind
 from consilience.models.register import model_class
 from effort import examples
@@ -82,11 +81,6 @@ def test_other_labels_stay_apart(pair):
     assert cs.Answers.from_frame(source, normalise=True).n_labels == 2
 
 
-def test_spellings_that_look_alike_are_shown_by_their_codes():
-    (text,) = slips(table(draw(*CAFE)))
-    assert r"'cafe\u0301', 'caf\xe9'" in text
-
-
 @examples(60)
 @given(st.text(max_size=6))
 def test_the_normal_form_is_one(text):
@@ -95,25 +89,6 @@ def test_the_normal_form_is_one(text):
     assert once == once.strip()
     for other in (f" {text}\n", unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text)):
         assert normalise_label(other) == once
-
-
-@examples(60)
-@given(st.lists(st.text("aAbB \u0301é", max_size=3), unique=True, max_size=8))
-def test_groups_equal_their_slow_twin(texts):
-    slow = {frozenset(b for b in texts if normalise_label(a) == normalise_label(b)) for a in texts}
-    assert {frozenset(group) for group in group_spellings(texts)} == {group for group in slow if len(group) > 1}
-
-
-def test_categories_keep_their_order():
-    labels = pd.Categorical(["Low", "high", "low", "Mid "], ["high", "Mid ", "low", "Low"])
-    frame = pd.DataFrame({"item": [1, 2, 3, 4], "worker": [1, 1, 1, 1], "label": labels})
-    assert cs.Answers.from_frame(frame, normalise=True).labels.tolist() == ["high", "mid", "low"]
-
-
-def test_other_types_are_left_alone():
-    for labels in ([1, 2, 1], [True, False, True], ["A", 1, "a"]):
-        r = cs.Answers.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": labels}, normalise=True)
-        assert r.n_labels == 2
 
 
 def test_tags_stay_tags():
@@ -131,15 +106,6 @@ def test_tags_stay_tags():
 # Whatever goes with the labels
 
 
-def test_classes_and_background_are_brought_to_the_same_form():
-    source = table(draw("Cat", "cat", "dog"))
-    r = cs.Answers.from_frame(source, normalise=True, classes=["DOG", "Cat", "cat", "Fox"])
-    assert r.classes.tolist() == ["DOG", "Cat", "Fox"]
-    assert r.labels.tolist() == ["Cat", "DOG"]
-    r = cs.Answers.from_frame(source, normalise=True, abstain="answer", background=" CAT")
-    assert r.background == "cat"
-
-
 @pytest.mark.parametrize("model", [cs.MajorityVote(), cs.DawidSkene()])
 def test_gold_may_be_written_in_any_way(model):
     r = cs.Answers.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
@@ -147,12 +113,6 @@ def test_gold_may_be_written_in_any_way(model):
     assert model.labels_[:3].tolist() == ["cat", "dog", "dog"]
     with pytest.raises(ValueError, match="not among the classes"):
         model.fit(r, gold={0: "bird"})
-
-
-def test_a_missing_known_label_is_unknown_where_labels_are_normalised():
-    r = cs.Answers.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
-    gold = pd.DataFrame({"item": [0, 1, 2], "label": pd.Categorical([" CAT", None, "Dog"])})
-    assert match_gold(gold, r, r.classes).codes[:4].tolist() == [0, -1, 1, -1]
 
 
 def test_every_reader_normalises(tmp_path):
@@ -176,12 +136,6 @@ def test_every_reader_normalises(tmp_path):
             cs.Answers.from_frame(table(labels), normalise=odd)
 
 
-def test_soft_votes_of_classes_that_differ_only_in_spelling():
-    P = np.full((4, 2, 2), 0.5)
-    r = cs.Answers.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are meant: there is no warning
-    assert r.classes.tolist() == ["cat", "Cat"]
-
-
 def test_the_command_line_normalises_and_warns_once(tmp_path):
     answers, gold, output = tmp_path / "answers.csv", tmp_path / "gold.csv", tmp_path / "labels.csv"
     truth = draw("cat", "dog", n=100)
@@ -202,13 +156,6 @@ def test_the_command_line_normalises_and_warns_once(tmp_path):
     assert "Known labels ('CAT') are written in another way" in judged.stderr
     assert "use --normalise." in judged.stderr
     assert json.loads(run("evaluate", output, gold, "--normalise", "--json").stdout)["accuracy"] == 1
-
-
-def test_evaluate_sums_the_probabilities_of_spellings():
-    labels = {"item": [1, 2], "label": ["Cat", "dog"], "p(Cat)": [0.5, 0.1], "p(cat)": [0.3, 0.1], "p(dog)": [0.2, 0.8]}
-    result = cs.evaluate(labels, {1: "CAT", 2: "Dog"}, normalise=True)
-    assert result.accuracy == 1
-    assert result.log_loss == pytest.approx(-np.log(0.8))
 
 
 # Labels that are no classes
@@ -239,12 +186,6 @@ def test_scores(digits, kind):
         text = str(caught[0].message)
     assert "label=" in text
     assert not slips(source, classes=sorted(set(source["label"])))
-
-
-def test_many_numbers_that_are_classes_pass():
-    crowd = cs.simulate.independent(3000, n_workers=20, n_classes=300, answers_per_item=3, accuracy=(0.6, 0.9), seed=1)
-    r = crowd.responses
-    assert not slips({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
 
 
 def test_an_id_of_each_answer_and_free_text():
@@ -331,22 +272,6 @@ def test_minus_one_of_crowds_passes():
     assert "If it means that a worker abstains" in text
 
 
-def test_an_update_asks_about_abstentions_only_if_labels_are_new():
-    model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y", "ABSTAIN")), classes=["x", "y"]))
-    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
-    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
-        model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y", "ABSTAIN"))))
-    model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
-    model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y"))))
-    with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
-        model.update({"item": [900], "worker": ["ann"], "label": ["ABSTAIN"]})
-
-
-def test_workers_in_several_spellings():
-    (text,) = slips(table(draw("yes", "no"), worker=np.tile(["Ann", "ann ", "cy"], 100)))
-    assert text.startswith("Some ids of workers differ only in case, spaces or Unicode form: 'Ann', 'ann '.")
-
-
 @needs_data
 @pytest.mark.parametrize(
     "name",
@@ -391,86 +316,3 @@ def test_a_model_of_normalised_labels_takes_any_spelling(name, tmp_path):
     with pytest.warns(DataWarning, match="normalise=True"):
         apart = cs.Answers.from_frame(fitted)
     np.testing.assert_array_equal(model.predict_proba(apart), expected)
-
-
-def test_a_model_of_labels_as_written_takes_no_other_spelling():
-    rows = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2}
-    model = cs.DawidSkene().fit({**rows, "label": ["cat", "cat", "dog", "dog"]})
-    with pytest.raises(InputError, match="did not occur at the fit: 'Cat'"):
-        model.predict({**rows, "label": ["Cat", "Cat", "dog", "dog"]})
-
-
-def test_normalised_tags_are_predicted_from_a_table_that_has_few_of_them():
-    keys = {"sequence": [1] * 4, "position": [0, 0, 1, 1], "worker": ["a", "b"] * 2}
-    tags = cs.Answers.from_frame({**keys, "label": ["b-PER", "B-per", "o", "O"]}, normalise=True)
-    model = cs.HiddenMarkov(coupling=0.5, calibration="none").fit(tags)
-    assert model.predict({**keys, "label": ["o", "O", "o", " O"]}).tolist() == ["O", "O"]
-
-
-@pytest.mark.parametrize("prior", [{"CAT": 0.9, " dog": 0.1}, pd.Series({"Dog": 0.1, "Cat": 0.9})])
-def test_a_prior_by_class_and_gold_in_any_spelling(prior, tmp_path):
-    answers = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["Cat", "cat", "DOG", "dog"]}
-    r = cs.Answers.from_frame(answers, normalise=True)
-    model = cs.DawidSkene(prior=prior).fit(r, gold={1: "DOG"})
-    assert model.prior_.tolist() == [0.9, 0.1]
-    assert model.labels_[0] == "dog"
-    assert np.asarray(cs.load(model.save(tmp_path / "model")).prior).tolist() == [0.9, 0.1]
-    with pytest.raises(ParameterError, match="prior"):
-        cs.DawidSkene(prior={"CAT": 0.5, "cat": 0.5}).fit(r)
-
-
-@pytest.mark.parametrize("classes", [["Positive", "Negative", "Mixed"], {"Mixed", "Negative", "Positive"}])
-def test_labels_are_written_as_the_classes_are(classes):
-    """Other labels are in their normal form, and whatever comes later is matched by that."""
-    rows = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": ["positive", "POSITIVE", " Negative", "Unsure"]}
-    r = cs.Answers.from_frame(rows, classes=classes, normalise=True)
-    assert sorted(r.classes.tolist()) == ["Mixed", "Negative", "Positive"]
-    assert r.labels.tolist() == ["Negative", "Positive", "unsure"]
-    matrix = cs.Answers.from_matrix([["positive", "POSITIVE"]], missing="", classes=["Positive"], normalise=True)
-    assert matrix.labels.tolist() == ["Positive"]
-    model = cs.DawidSkene(prior={"positive": 0.5, "negative": 0.3, "mixed": 0.2}).fit(r, gold={1: "POSITIVE"})
-    assert model.labels_[0] == "Positive"
-    more = {"item": [3, 3], "worker": ["a", "b"], "label": ["mixed", "Mixed "]}
-    model.update(more)
-    assert model.labels_[2] == "Mixed"
-
-
-def test_tags_keep_their_capital_whatever_the_classes_are():
-    rows = {"sequence": [1, 1], "position": [0, 1], "worker": ["a", "a"], "label": ["b-per", "o"]}
-    r = cs.Answers.from_frame(rows, classes=["B-PER", "i-PER", "O"], normalise=True)
-    assert r.classes.tolist() == ["B-PER", "I-per", "O"]
-
-
-def test_evaluate_says_that_labels_are_written_in_another_way():
-    labels = {"item": [1, 2, 3], "label": ["positive", "negative", "mixed"]}
-    with pytest.warns(DataWarning) as found:
-        cs.evaluate(labels, {1: "Positive", 2: "Positive", 3: "mixed"})
-    (text,) = (str(each.message) for each in found)
-    assert text.count("'Positive'") == 1
-    assert "normalise=True" in text
-    with pytest.warns(DataWarning) as found:
-        cs.evaluate(labels, {1: "x", 2: "x", 3: "y"})
-    (text,) = (str(each.message) for each in found)
-    assert "('x', 'y')" in text
-    assert "normalise" not in text
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cs.evaluate(labels, {1: "Positive", 2: "Positive", 3: "mixed"}, normalise=True)
-        cs.evaluate({**labels, "p(Positive)": [1.0, 1.0, 1.0]}, {1: "Positive", 2: "negative"})
-
-
-def test_the_summary_counts_answers_outside_of_the_classes(tmp_path):
-    file = tmp_path / "answers.csv"
-    labels = np.tile(np.array(["cat", "dog", "cat"], dtype=object), 100)
-    labels[:7], labels[7:9] = "catt", "unsure"
-    pd.DataFrame(table(labels)).to_csv(file, index=False)
-    given = (file, "--classes", "cat,dog", "--calibration", "none")
-    assert json.loads(run("fuse", *given, "--json").stdout)["outside_classes"] == {
-        "answers": 9,
-        "labels": ["catt", "unsure"],
-    }
-    shown = " ".join(run("fuse", *given).stdout.split())
-    assert "Not classes catt, unsure, in 9 answers. Such answers still are evidence." in shown
-    voted = " ".join(run("fuse", file, "--classes", "cat,dog", "--model", "majority").stdout.split())
-    assert "Such answers have no vote." in voted
-    assert json.loads(run("fuse", file, "--json").stdout)["outside_classes"] is None

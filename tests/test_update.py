@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pytest
 
 import consilience as cs
 from consilience.errors import (
-    ConsilienceWarning,
     DataWarning,
     InputError,
     NotFittedError,
@@ -146,16 +144,6 @@ def test_a_graph_gains_nodes_and_edges(large):
     assert model.result_.given.graph.n_edges == graph.n_edges
 
 
-def test_a_learned_coupling_is_kept_for_a_while():
-    crowd = cs.simulate.network(300, n_workers=6, n_classes=3, degree=5, seed=2)
-    first, later = split(crowd.responses)
-    model = cs.MarkovField().fit(cs.Answers.from_frame(first, items=crowd.responses.items), graph=crowd.graph)
-    coupling = model.coupling_
-    model.update(later)
-    assert model.coupling_ == coupling
-    assert "came or changed" in model.explain_coupling()
-
-
 def test_nothing_new_changes_nothing(large):
     r = independent()
     model = cs.DawidSkene().fit(r)
@@ -181,14 +169,6 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
     assert model.result_.given.gold.codes[:3].tolist() == [1, 0, 1]
 
 
-def test_known_labels_beside_the_answers_are_joined():
-    first = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": list("xyxy"), "gold": ["x", "x", None, None]}
-    answers = cs.Answers.from_frame(first)
-    model = cs.DawidSkene().fit(answers, gold=answers.gold)
-    model.update({"item": [2, 3], "worker": ["c", "a"], "label": ["x", "y"], "gold": ["y", None]})
-    assert model.labels_[:2].tolist() == ["x", "y"]
-
-
 def test_changes_are_listed():
     first = {"item": [1, 1, 2, 2, 3, 3], "worker": list("ababab"), "label": list("xxyyxx")}
     model = cs.MajorityVote().fit(first)
@@ -206,14 +186,6 @@ def test_changes_are_listed():
     found = model.update_
     assert (found.n_answers, found.n_new_items, found.n_new_workers, found.n_changed) == (4, 1, 3, 1)
     assert found.describe() == "4 new answers, 1 new item, 3 new workers; 1 label changed"
-
-
-def test_changes_are_of_the_library_of_the_answers():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
-    model = cs.DawidSkene().fit(frame).update({"item": [2], "worker": ["b"], "label": ["x"]})
-    assert isinstance(model.changes(), pandas.DataFrame)
-    assert isinstance(model.to_frame(), pandas.DataFrame)
 
 
 def test_answers_are_corrected_and_retracted(large):
@@ -251,53 +223,6 @@ def test_new_labels_are_new_classes(large):
     assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(join(first, later))) < 1e-3
 
 
-def test_silence_goes_on_being_an_answer(large):
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 300)
-    votes = np.where((truth[:, None] == 1) & (rng.random((300, 6)) < 0.6), "spam", "")
-    rows, workers = np.nonzero(votes != "")
-    answers = {"item": rows, "worker": workers, "label": votes[rows, workers]}
-    settings = {"items": np.arange(300), "abstain": "answer", "background": "ham"}
-    late = np.arange(len(rows)) % 20 == 0
-    model = cs.DawidSkene(**EXACT).fit(
-        cs.Answers.from_frame({name: column[~late] for name, column in answers.items()}, **settings)
-    )
-    model.update({name: column[late] for name, column in answers.items()})
-    full = cs.DawidSkene(**EXACT).fit(cs.Answers.from_frame(answers, **settings))
-    assert model.confusion_.shape == full.confusion_.shape
-    assert apart(model, full) < 1e-3
-
-
-def test_spread_answers_are_joined(large):
-    rng = np.random.default_rng(1)
-    shares = rng.dirichlet(np.ones(3), size=(200, 5))
-    r = cs.Answers.from_probabilities(shares)
-    old = r.keep(r.item_of_answer() < 190)
-    new = r.keep(r.item_of_answer() >= 190)
-    model = cs.DawidSkene(calibration="none", **EXACT).fit(old).update(new)
-    assert apart(model, cs.DawidSkene(calibration="none", **EXACT).fit(r)) < 1e-3
-
-
-@pytest.mark.parametrize("kind", [cs.MajorityVote, cs.MomentMatching])
-def test_models_without_a_loop_are_updated_too(kind):
-    first, later = split(independent())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        model, full = kind().fit(first).update(later), kind().fit(join(first, later))
-    place = full.result_.answers.find_items(list(model.result_.answers.key_columns().values()))
-    np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-6)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_tiny_crowds(n, large):
-    table = {"item": [0] * n, "worker": list(range(n)), "label": ["x"] * n}
-    model = cs.DawidSkene().fit(table)
-    model.update({"item": [0], "worker": ["z"], "label": ["x"]})
-    assert model.labels_.tolist() == ["x"]
-    model.update({"item": [1], "worker": ["z"], "label": ["y"]})
-    assert model.labels_.tolist() == ["x", "y"]
-
-
 def test_what_is_kept_is_found_again_after_a_tenth():
     r = independent(1000)
     order = np.random.default_rng(0).permutation(r.n_responses)
@@ -310,19 +235,6 @@ def test_what_is_kept_is_found_again_after_a_tenth():
         assert ("found before" in model.result_.explain_calibration()) == model.update_.kept
     assert kept == [True, True, False, True]
     assert model.result_.n_changes < SHARE * r.n_responses
-
-
-def test_intervals_of_an_update_are_those_of_a_fit():
-    first, later = split(independent())
-    model = cs.DawidSkene(**EXACT).fit(first)
-    model.update(later)
-    full = cs.DawidSkene(calibration=model.power_, **EXACT).fit(join(first, later))
-    place = full.result_.answers.find_items(list(model.result_.answers.key_columns().values()))
-    np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-3)
-    np.testing.assert_allclose(model.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
-    np.testing.assert_allclose(model.result_.intervals.prior[0], full.result_.intervals.prior[0], atol=5e-3)
-    assert model.worker_report().column_names == full.worker_report().column_names
-    assert model.result_.expected_accuracy[1] <= model.expected_accuracy_ <= model.result_.expected_accuracy[2]
 
 
 def test_an_updated_model_is_saved_and_goes_on(tmp_path):
@@ -359,47 +271,6 @@ def test_fused_models_are_compared_again():
     assert "found before" not in fused.result_.explain_calibration()
 
 
-def test_fused_graphs_are_checked_again():
-    crowd = cs.simulate.network(300, n_workers=6, n_classes=3, degree=6, seed=4)
-    first, later = split(crowd.responses)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        fused = cs.fuse(first, graph=crowd.graph, items=crowd.responses.items)
-        old = fused.graph_check_
-        fused.update(later)
-    assert fused.graph_check_ is not old
-    assert fused.update_.kept
-    assert fused.graph_check_.shuffled_coupling < fused.graph_check_.coupling / 2  # the shuffled graph learns its own
-    assert fused.comparison_ is not None
-
-
-def test_copies_are_kept_for_a_while():
-    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, copycats=1, seed=1).responses
-    table = to_table(crowd)
-    with pytest.warns(DataWarning, match="copy"):
-        fused = cs.fuse(table)
-    groups = fused.copies_
-    with pytest.warns(DataWarning, match="copy"):
-        fused.update({"item": [0, 1], "worker": [-1, -1], "label": [0, 1]})
-    assert fused.copies_ == groups
-    assert fused.result_.copies_count_once
-
-
-def test_an_interrupted_update_leaves_the_model_as_it_was():
-    first, later = split(independent())
-    model = cs.DawidSkene().fit(first)
-    before = model.result_
-
-    def stop(_):
-        raise KeyboardInterrupt
-
-    model.callback = stop
-    with pytest.raises(KeyboardInterrupt):
-        model.update(later)
-    model.callback = None
-    assert model.result_ is before
-
-
 def test_what_cannot_be_updated():
     r = independent()
     with pytest.raises(NotFittedError):
@@ -431,13 +302,6 @@ def test_what_cannot_be_updated():
         cs.DawidSkene().fit(masks).update({"item": [1], "worker": [1], "label": [1]})
 
 
-def test_a_file_without_answers_cannot_be_updated(tmp_path):
-    model = cs.DawidSkene().fit(independent())
-    loaded = cs.load(model.save(tmp_path / "crowd.model", answers=False))
-    with pytest.raises(NotFittedError, match="holds no answers"):
-        loaded.update({"item": [1], "worker": ["a"], "label": [0]})
-
-
 def test_files_and_tables_of_all_kinds(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("task,worker,label\n7,a,x\n1,c,y\n")
@@ -465,15 +329,4 @@ def test_arrays_as_parameters_do_not_grow(parameters, worker, label):
     assert np.array_equal(model.posterior_, before)
     assert model.result_.answers.n_responses == r.n_responses
     model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)
-    assert model.result_.answers.n_responses == r.n_responses + 2
-
-
-def test_rows_whose_weights_are_too_large():
-    """Neither policy of update would help."""
-    rows = {"item": [0, 0, 1, 1], "worker": ["a", "b"] * 2, "label": ["x", "y"] * 2, "weight": [1.0, 0.5, 1.0, 1.0]}
-    model = cs.DawidSkene().fit(cs.Answers.from_frame(pa.table(rows), weight="weight"))
-    more = {"item": [2, 2], "worker": ["a", "a"], "label": ["x", "y"], "weight": [1.0, 0.5]}
-    for duplicates in ("error", "last"):
-        with pytest.raises(InputError, match="with weights of more than 1 in all") as error:
-            model.update(pa.table(more), duplicates=duplicates)
-        assert "duplicates=" not in str(error.value)
+    assert model.responses_.n_responses == r.n_responses + 2

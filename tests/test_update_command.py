@@ -69,16 +69,6 @@ def test_update_says_what_is_new_and_what_changed(crowd):
     assert f"Changed      {changed} of 290 labels" in done.stdout
 
 
-def test_update_gives_what_fuse_gives(crowd):
-    assert run("update", crowd / "crowd.model", crowd / "new.csv", "-q").exit_code == 0
-    columns = ("--item", "task", "--worker", "who", "--label", "says")
-    assert run("fuse", crowd / "all.csv", *columns, "--save", crowd / "all.model", "-q").exit_code == 0
-    updated, full = cs.load(crowd / "crowd.model"), cs.load(crowd / "all.model")
-    place = full.result_.answers.find_items(list(updated.result_.answers.key_columns().values()))
-    np.testing.assert_allclose(updated.uncalibrated_posterior_, full.uncalibrated_posterior_[place], atol=1e-3)
-    assert updated.comparison_.verdict == full.comparison_.verdict
-
-
 def test_update_as_json(crowd):
     arguments = ("-o", crowd / "l.parquet", "--changes", crowd / "c.csv", "--save", crowd / "new.model", "--json")
     old = (crowd / "crowd.model").read_bytes()
@@ -90,37 +80,6 @@ def test_update_as_json(crowd):
     assert set(found["files"]) == {"labels", "changes", "model"}
     assert (crowd / "crowd.model").read_bytes() == old
     assert cs.load(crowd / "new.model").result_.answers.n_responses == 1500
-
-
-def test_update_tells_all_that_fuse_tells(crowd):
-    """The same function makes both: the columns, the source and the time are those of the command."""
-    done = run("update", crowd / "crowd.model", crowd / "new.csv", "--json")
-    columns = ("--item", "task", "--worker", "who", "--label", "says")
-    fused = json.loads(run("fuse", crowd / "all.csv", *columns, "--json").stdout)
-    updated = json.loads(done.stdout)
-    assert fused.keys() <= updated.keys()
-    assert updated["source"] == str(crowd / "new.csv")
-    for key in ("model", "items", "workers", "answers", "classes", "gold", "undecided"):
-        assert updated[key] == fused[key]
-    assert updated["comparison"].keys() == fused["comparison"].keys()
-    assert [each["worker"] for each in updated["most_reliable"]] == [each["worker"] for each in fused["most_reliable"]]
-
-
-def test_update_does_not_call_a_verdict_the_same_that_was_not_tested(tmp_path):
-    """Before: not tested, so the verdict of now is not "as before", though both are called 'no different'."""
-    rng = np.random.default_rng(0)
-    rows = [f"{i},w{m},{rng.choice(['a', 'b'])}\n" for i in range(40) for m in range(3)]
-    (tmp_path / "few.csv").write_text("item,worker,label\n" + "".join(rows[:12]))
-    (tmp_path / "more.csv").write_text("item,worker,label\n" + "".join(rows[12:]))
-    (tmp_path / "one.csv").write_text("item,worker,label\n0,w9,a\n")
-    assert run("fuse", tmp_path / "few.csv", "--save", tmp_path / "crowd.model", "-q").exit_code == 0
-    done = run("update", tmp_path / "crowd.model", tmp_path / "one.csv")
-    assert "Verdict      Not tested on hidden answers: there are too few." in done.stdout
-    assert "as before" not in done.stdout
-    done = run("update", tmp_path / "crowd.model", tmp_path / "more.csv")
-    assert "Before       The verdict was not tested before" in done.stdout
-    assert cs.load(tmp_path / "crowd.model").comparison_.verdict == "no different"
-    assert "as before" not in done.stdout
 
 
 def test_update_reports_as_fuse_does(crowd, monkeypatch):
@@ -147,34 +106,6 @@ def test_update_reports_as_fuse_does(crowd, monkeypatch):
     assert "does not end in .html" in done.stderr
 
 
-def test_update_shows_what_the_items_look_like(crowd, monkeypatch):
-    monkeypatch.chdir(crowd)
-    texts = "".join(f"{item},more,review number {item}\n" for item in range(300))
-    (crowd / "texts.csv").write_text(f"task,other,Input.text\n{texts}")
-    done = run("update", "crowd.model", "new.csv", "--report", "r.html", "--content", "texts.csv")
-    assert done.exit_code == 0, done.stderr
-    page = (crowd / "r.html").read_text()
-    assert page.count("review number") > 20
-    assert "--report r.html --content texts.csv --gold gold.csv" in re.sub("<.*?>", "", page)
-    for given, words in [
-        (("--content", "texts.csv"), "--content needs --report"),
-        (("--content", "Input.text", "--report", "r.html"), "There is no file 'Input.text'"),
-        (("--content", "texts.csv", "--report", "r.html", "-o", "texts.csv"), "would change the input"),
-    ]:
-        done = run("update", "crowd.model", "new.csv", *given)
-        assert done.exit_code == 2
-        assert words in done.stderr
-
-
-def test_a_fit_that_cannot_go_on_says_so_before_anything_else(crowd, monkeypatch):
-    monkeypatch.chdir(crowd)
-    cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(cs.simulate.spans(20, seed=1).spans).save("spans.model")
-    for given in (["absent.json"], ["more.json", "-o", "fused.json"], ["--gold", "gold.csv", "-o", "fused.json"]):
-        done = run("update", "spans.model", *given)
-        assert done.exit_code == 2
-        assert done.stderr.startswith("Error: Spans of texts cannot be added to a fit. Fit again")
-
-
 def test_corrections_and_retractions(crowd):
     (crowd / "more.csv").write_text("task,who,says\n0,w99,cat\n1,w99,dog\n")
     assert run("update", crowd / "crowd.model", crowd / "more.csv", "-q").exit_code == 0
@@ -191,57 +122,6 @@ def test_corrections_and_retractions(crowd):
     done = run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last")
     assert "0 new answers, 1 corrected, 1 retracted" in done.stdout
     assert cs.load(crowd / "crowd.model").result_.answers.n_responses == n_answers - 1
-
-
-def test_columns_with_other_names(crowd):
-    """They are found by what they are called, and said."""
-    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,cat,x\n")
-    columns = {"item": "question", "worker": "judge", "label": "answer"}
-    said = "Columns      item=question, worker=judge, label=answer\n"
-    found = json.loads(run("predict", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
-    assert found["columns"] == columns
-    assert said.replace("      ", "     ") in run("predict", crowd / "crowd.model", crowd / "more.csv").stdout
-    found = json.loads(run("update", crowd / "crowd.model", crowd / "more.csv", "--json").stdout)
-    assert found["columns"] == columns
-    (crowd / "more.csv").write_text("question,judge,answer,note\n0,w99,,x\n")
-    assert said in run("update", crowd / "crowd.model", crowd / "more.csv", "--duplicates", "last").stdout
-    (crowd / "gold.csv").write_text("task,label\n0,cow\n")
-    assert "Columns" not in run("update", crowd / "crowd.model", "--gold", crowd / "gold.csv").stdout
-
-
-def test_two_rows_of_a_worker_about_an_item(crowd):
-    """The error names what update takes, which is less than fuse does, and predict takes nothing."""
-    model, more = crowd / "crowd.model", crowd / "more.csv"
-    more.write_text("task,who,says\n500,w99,dog\n500,w99,cat\n")
-    done = run("update", model, more)
-    assert done.exit_code == 2
-    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
-    with pytest.raises(cs.errors.InputError, match=r"Remove them\. Or .* with duplicates='last'\.$"):
-        cs.load(model).update(more)
-    done = run("predict", model, more)
-    assert done.exit_code == 2
-    assert done.stderr.endswith("in all. Remove them.\n")
-    assert run("update", model, more, "--duplicates", "last", "-q").exit_code == 0
-    assert "w99" in cs.load(model).result_.names.workers
-
-
-def test_two_answers_to_a_question_of_an_annotation_tool(tmp_path):
-    def task(number, *choices):
-        answers = [{"completed_by": who, "result": [pick(label)]} for who, label in choices]
-        return {"id": number, "data": {"text": f"Text {number}"}, "annotations": answers}
-
-    def pick(label):
-        return {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
-
-    tasks = [task(n, (1, "cat"), (2, "dog" if n % 3 else "cat"), (3, "cat" if n % 2 else "dog")) for n in range(30)]
-    (tmp_path / "old.json").write_text(json.dumps(tasks))
-    (tmp_path / "new.json").write_text(json.dumps([task(40, (1, "cat"), (1, "dog"), (2, "cat"))]))
-    assert run("fuse", tmp_path / "old.json", "--save", tmp_path / "m", "-q").exit_code == 0
-    done = run("update", tmp_path / "m", tmp_path / "new.json")
-    assert done.exit_code == 2
-    assert done.stderr.endswith("in all. Remove them. Or let the last one count, with --duplicates last.\n")
-    done = run("update", tmp_path / "m", tmp_path / "new.json", "--duplicates", "last")
-    assert "2 new answers, 1 new item" in done.stdout
 
 
 def test_a_round_of_questions_of_which_half_are_answered(crowd):
@@ -305,28 +185,6 @@ def test_predict(crowd):
     assert "The model was fitted to" in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_predict_returns_tables_of_the_library_of_the_answers(kind):
-    library = pytest.importorskip(kind)
-    r = cs.simulate.sequences(20, length=5, n_workers=4, n_classes=3, seed=1).responses
-    model = cs.HiddenMarkov(coupling=1.0).fit(r)
-    rows = {"sequence": ["x", "x"], "position": [1, 0], "worker": [0, 1], "label": [0, 1]}
-    found = model.predict(library.DataFrame(rows), as_frame=True)
-    assert isinstance(found, library.DataFrame)
-    assert list(found.columns)[:4] == ["sequence", "position", "label", "confidence"]
-    assert list(found["position"]) == [0, 1]
-
-
-def test_all_models_predict_tables():
-    r = cs.simulate.independent(50, n_workers=4, n_classes=3, seed=1).responses
-    graph = cs.Graph.from_edges(r.items[:-1], r.items[1:], items=r.items)
-    for model in (cs.MajorityVote(), cs.DawidSkene(), cs.MarkovField(coupling=0.5)):
-        links = graph if isinstance(model, cs.MarkovField) else None
-        found = model.fit(r, graph=links).predict(r, graph=links, as_frame=True)
-        assert found["label"].to_pylist() == model.predict(r, graph=links).tolist()
-        assert found["item"].to_pylist() == r.items.tolist()
-
-
 # ------------------------------------------------------------------------------------------------------ kills
 
 
@@ -372,11 +230,6 @@ def kill_at_random(folder, tmp_path, n_kills):
 @pytest.mark.robust
 def test_a_killed_update_leaves_model_and_labels_whole(folder, tmp_path):
     assert kill_at_random(folder, tmp_path, 2) <= 2
-
-
-@pytest.mark.experiment
-def test_forty_killed_updates_leave_model_and_labels_whole(folder, tmp_path):
-    assert 0 < kill_at_random(folder, tmp_path, 40) < 40
 
 
 def test_two_updates_at_once_lose_no_answers(crowd, monkeypatch):
