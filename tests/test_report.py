@@ -27,7 +27,7 @@ from consilience.api import write_report
 from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
 from consilience.documents.document import Document, Facts, Findings, Table, Text, Widget
-from consilience.documents.html import spell_notes, to_page
+from consilience.documents.html import load_templates, spell_notes, to_page
 from consilience.documents.page import describe_page
 from consilience.documents.view import View
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError

@@ -329,4 +329,4 @@ def test_arrays_as_parameters_do_not_grow(parameters, worker, label):
     assert np.array_equal(model.posterior_, before)
     assert model.result_.answers.n_responses == r.n_responses
     model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)
-    assert model.responses_.n_responses == r.n_responses + 2
+    assert model.result_.answers.n_responses == r.n_responses + 2
