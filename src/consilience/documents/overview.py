@@ -7,7 +7,7 @@ deeper, are in the other modules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -152,7 +152,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         facts.append(Fact("", "Sets", None, sets))
     scale, order, advice = found.scale_check, None, ""
     if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
-        order = {"ordered": scale.ordered, **asdict(scale), "explanation": str(scale)}
+        order = {**asdict(scale), "explanation": str(scale)}
         advice = f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
     facts.append(Fact("scale", "Order" if scale is not None and not scale.ordered else "", order, advice))
     soft = None if found.soft_check is None else str(found.soft_check)
@@ -186,7 +186,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         facts.append(Fact("comparison", "Verdict" if all_known else "", None, to_sentence(ALL_KNOWN)))
     else:
         value: Record = {"verdict": compared.verdict, "better": compared.better, "agreement": compared.agreement}
-        value |= {name: each for name, each in asdict(compared).items() if name != "n_items"}
+        value |= {each.name: getattr(compared, each.name) for each in fields(compared)[1:] if each.init}
         topics = ("headline", "known_labels", "expected", "verdict", "record", "alpha")
         value["words"] = {topic: words.get(topic) or None for topic in topics}
         verdict, n_differ = to_sentence(words["verdict"]), compared.n_differ

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import NamedTuple
 
@@ -111,6 +111,34 @@ class Comparison:
         class: for the class where it is smallest, among those with at least 20 such items. 1 if there are none.
     lost : int or None
         Which class that is, as an index.
+    agreement : float
+        Share of items on which model and vote agree.
+    verdict : {"better", "no different", "worse"}
+        How hidden answers are predicted, compared with the vote; see below.
+    better : bool
+        Whether the verdict is "better".
+    rival : str
+        What the model is compared with, in words.
+    tested, untested : bool
+        Whether enough answers were hidden, so that the verdict means something; and whether there were too few to hide.
+        Where silence is an answer, none are hidden.
+    predicts : bool
+        Whether hidden answers are predicted better than by the vote.
+    informed : bool
+        Whether the fit predicts hidden answers better than if it knew nothing about single items.
+    by_chance : bool
+        Whether the workers hardly agree more than by chance, and the fit found nothing in their answers either.
+    collapsed : bool
+        Whether one class takes nearly all items, or most items of another class, against the votes.
+    open_labels : bool
+        Whether it is open, of soft votes, which labels are right where those of the mean are others.
+    known, width : bool, float
+        Whether it is told how many labels are right, and how wide the range of that is.
+    by_record, has_record : bool
+        Whether the accuracy is judged by the record of real crowds, and whether the record of the verdict is worth
+        telling: not if nothing can be said of the labels.
+    alpha_name : str
+        What the measure of agreement is called.
 
     Notes
     -----
@@ -156,77 +184,61 @@ class Comparison:
     label_gain: float = math.nan
     label_error: float = math.nan
     lost: int | None = None
+    # What follows from these.
+    agreement: float = field(init=False)
+    tested: bool = field(init=False)
+    untested: bool = field(init=False)
+    informed: bool = field(init=False)
+    by_chance: bool = field(init=False)
+    collapsed: bool = field(init=False)
+    predicts: bool = field(init=False)
+    open_labels: bool = field(init=False)
+    verdict: str = field(init=False)
+    better: bool = field(init=False)
+    rival: str = field(init=False)
+    alpha_name: str = field(init=False)
+    known: bool = field(init=False)
+    width: float = field(init=False)
+    by_record: bool = field(init=False)
+    has_record: bool = field(init=False)
 
-    @property
-    def agreement(self) -> float:
-        """Share of items on which model and vote agree."""
-        return 1 - self.n_differ / self.n_items
-
-    @property
-    def verdict(self) -> str:
-        """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
-        if self.n_differ == 0 or not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
-            return "no different"
-        if self.soft and abs(self.held_out_gain) < LEAST_GAIN:  # a mean with the class prior that was learned
-            return "no different"
-        if self.held_out_gain < 0:
-            return "worse"
-        return "better" if self.informed and not self.collapsed and not self.open_labels else "no different"
-
-    @property
-    def open_labels(self) -> bool:
-        """Whether it is open, of soft votes, which labels are right where those of the mean are others."""
-        return self.soft and not self.label_gain > STANDARD_ERRORS * self.label_error
-
-    @property
-    def rival(self) -> str:
-        """What the model is compared with, in words."""
-        return "the mean of the probabilities" if self.soft else "majority vote"
-
-    @property
-    def better(self) -> bool:
-        """Whether the verdict is "better"."""
-        return self.verdict == "better"
-
-    @property
-    def tested(self) -> bool:
-        """Whether answers were hidden, and enough of them, so that the verdict means something."""
-        return math.isfinite(self.held_out_error)
-
-    @property
-    def untested(self) -> bool:
-        """Whether there were too few answers to hide. Where silence is an answer, none are hidden."""
-        return math.isinf(self.held_out_error)
-
-    @property
-    def informed(self) -> bool:
-        """Whether the fit predicts hidden answers better than if it knew nothing about single items."""
-        return self.tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
-
-    @property
-    def by_chance(self) -> bool:
-        """Whether the workers hardly agree more than by chance, and the fit found nothing in their answers either.
-
-        Not if there are too few answers to tell: then the interval of alpha is wide.
-        """
-        return self.tested and not self.informed and self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether one class takes nearly all items, or most items of another class, against the votes."""
+    def __post_init__(self) -> None:
+        gain, error = self.held_out_gain, self.held_out_error
+        tested = math.isfinite(error)
+        informed = tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
+        # Not if there are too few answers to tell: then the interval of alpha is wide.
+        by_chance = tested and not informed and self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA
         n_taken = self.n_items * (self.top_share - self.vote_top_share)
         takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
-        return takes_all or self.kept_share < KEPT
-
-    @property
-    def has_record(self) -> bool:
-        """Whether the record of the verdict is worth telling: not if nothing can be said of the labels."""
-        return self.by_record and self.tested and self.n_differ > 0 and not self.by_chance and not self.collapsed
-
-    @property
-    def known(self) -> bool:
-        """Whether it is told how many labels are right."""
-        return not math.isnan(self.accuracy)
+        collapsed = takes_all or self.kept_share < KEPT
+        open_labels = self.soft and not self.label_gain > STANDARD_ERRORS * self.label_error
+        # Of soft votes, a smaller gain is that of a mean with the class prior that was learned.
+        least = LEAST_GAIN if self.soft else 0.0
+        clear = tested and self.n_differ > 0 and abs(gain) > STANDARD_ERRORS * error and abs(gain) >= least
+        verdict = "no different"
+        if clear and gain < 0:
+            verdict = "worse"
+        elif clear and informed and not collapsed and not open_labels:
+            verdict = "better"
+        by_record = self.like_record and not self.withheld
+        vars(self).update(
+            agreement=1 - self.n_differ / self.n_items,
+            tested=tested,
+            untested=math.isinf(error),
+            informed=informed,
+            by_chance=by_chance,
+            collapsed=collapsed,
+            predicts=gain > max(least, STANDARD_ERRORS * error),
+            open_labels=open_labels,
+            verdict=verdict,
+            better=verdict == "better",
+            rival="the mean of the probabilities" if self.soft else "majority vote",
+            alpha_name=f"Krippendorff's {'' if self.alpha_level == 'nominal' else self.alpha_level + ' '}alpha",
+            known=not math.isnan(self.accuracy),
+            width=self.accuracy_high - self.accuracy_low,
+            by_record=by_record,
+            has_record=by_record and tested and self.n_differ > 0 and not by_chance and not collapsed,
+        )
 
     def __repr__(self) -> str:
         return f"<Comparison: {self}>"
@@ -284,16 +296,6 @@ class Comparison:
         by += [plural(self.n_known, "known label")] if self.n_known else []
         return f"about {share} of these {labels} are right ({low} to {high}), judging by {' and '.join(by)}"
 
-    @property
-    def width(self) -> float:
-        """How wide the range of the accuracy is."""
-        return self.accuracy_high - self.accuracy_low
-
-    @property
-    def by_record(self) -> bool:
-        """Whether the accuracy is judged by the record of real crowds."""
-        return self.like_record and not self.withheld
-
     def describe_more(self) -> str:
         """What further known labels would bring, in words; nothing where that is little."""
         n_open = round((1 - self.share_known) * self.n_items)
@@ -308,10 +310,9 @@ class Comparison:
 
     def find_densities(self) -> Densities:
         """What is thought of the labels that are not known; see `consilience.results.record`."""
-        by_record = self.by_record
-        prior = (
-            judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high) if by_record else judge_by_known()
-        )
+        prior = judge_by_known()
+        if self.by_record:
+            prior = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
         return prior.given(self.n_known, self.n_known_right)
 
     def judge_accuracy(self) -> Comparison:
@@ -358,12 +359,6 @@ class Comparison:
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
         return f"{words[self.verdict]} {self.rival} in predicting hidden answers{gain}"
 
-    @property
-    def predicts(self) -> bool:
-        """Whether hidden answers are predicted better than by the vote."""
-        least = LEAST_GAIN if self.soft else 0.0
-        return self.held_out_gain > max(least, STANDARD_ERRORS * self.held_out_error)
-
     def describe_lack(self) -> str:
         """Why labels are not thought to be better although hidden answers are predicted better."""
         if self.informed and self.open_labels:
@@ -383,11 +378,6 @@ class Comparison:
             f"in {n_cases} samples of ten real crowds with the verdict {self.verdict!r}, the labels were more often "
             f"right than majority vote in {n_more}, and less often in {n_fewer}"
         )
-
-    @property
-    def alpha_name(self) -> str:
-        """What the measure of agreement is called."""
-        return f"Krippendorff's {'' if self.alpha_level == 'nominal' else self.alpha_level + ' '}alpha"
 
     def describe_agreement(self) -> str:
         """How far the workers agree."""
@@ -438,15 +428,16 @@ class ScaleCheck:
         By how much, in mean log probability, workers who confuse levels that are near each other predict hidden answers
         better than workers who do not, and the standard error of that; nan where different answers to one item are no
         nearer to each other than at random.
+    ordered : bool
+        Whether the numbers are taken for levels of a scale.
     """
 
     lead: float
     lead_error: float
+    ordered: bool = field(init=False)
 
-    @property
-    def ordered(self) -> bool:
-        """Whether the numbers are taken for levels of a scale."""
-        return self.lead > max(LEAST_LEAD, SURE * self.lead_error)
+    def __post_init__(self) -> None:
+        vars(self).update(ordered=self.lead > max(LEAST_LEAD, SURE * self.lead_error))
 
     def __str__(self) -> str:
         taken = "levels of a scale" if self.ordered else "names without an order"
@@ -527,6 +518,15 @@ class GraphCheck:
         they are not. The error is infinite where there is nothing to tell by.
     usual_weight : float
         Of an edge: the geometric mean.
+    silent : bool
+        Whether neighbours have almost no effect on a label.
+    measured, agrees, differs : bool
+        Whether it could be measured how much answers about neighbours agree; whether they agree, and whether they
+        differ, more than chance explains.
+    sound : bool
+        Whether the graph is informative about the labels, and a random one is not.
+    repeats_errors : bool
+        Whether a worker's errors run along the edges, so that neighbours repeat them.
     """
 
     coupling: float
@@ -539,36 +539,24 @@ class GraphCheck:
     error_correlation: float
     error_correlation_error: float
     usual_weight: float = 1.0
+    silent: bool = field(init=False)
+    measured: bool = field(init=False)
+    agrees: bool = field(init=False)
+    differs: bool = field(init=False)
+    sound: bool = field(init=False)
+    repeats_errors: bool = field(init=False)
 
-    @property
-    def silent(self) -> bool:
-        """Whether neighbours have almost no effect on a label."""
-        return self.coupling * self.degree <= NO_PULL
-
-    @property
-    def measured(self) -> bool:
-        """Whether it could be measured how much answers about neighbours agree."""
-        return self.agreement_error < float("inf")
-
-    @property
-    def agrees(self) -> bool:
-        """Whether answers about neighbours agree more than chance explains."""
-        return self.agreement >= SURE * self.agreement_error
-
-    @property
-    def differs(self) -> bool:
-        """Whether answers about neighbours differ more than chance explains."""
-        return -self.agreement >= SURE * self.agreement_error
-
-    @property
-    def sound(self) -> bool:
-        """Whether the graph is informative about the labels, and a random one is not."""
-        return not self.silent and self.agrees and self.coupling > 2 * self.shuffled_coupling
-
-    @property
-    def repeats_errors(self) -> bool:
-        """Whether a worker's errors run along the edges, so that neighbours repeat them."""
-        return self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error)
+    def __post_init__(self) -> None:
+        silent = self.coupling * self.degree <= NO_PULL
+        agrees = self.agreement >= SURE * self.agreement_error
+        vars(self).update(
+            silent=silent,
+            measured=self.agreement_error < math.inf,
+            agrees=agrees,
+            differs=-self.agreement >= SURE * self.agreement_error,
+            sound=not silent and agrees and self.coupling > 2 * self.shuffled_coupling,
+            repeats_errors=self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error),
+        )
 
     def __str__(self) -> str:
         found = self.describe_agreement()
