@@ -122,10 +122,6 @@ class Line(NamedTuple):
     least: float  # of them
     n_crowds: int
 
-    def spread(self, x: float) -> float:
-        """Return the scale of the density of another crowd, whose expected error has this logit."""
-        return float(self.deviation * np.sqrt(1 + 1 / self.n_crowds + (x - self.mean) ** 2 / self.squares))
-
 
 class Densities(NamedTuple):
     """Densities of the logit of the error, at `LOGITS`."""
@@ -134,16 +130,18 @@ class Densities(NamedTuple):
     generous: Floats  # where some crowds err independently, for the upper end
 
     def given(self, n_known: int, n_right: int) -> Densities:
-        """Return the densities after known labels were seen."""
+        """The densities after known labels were seen."""
         error = 1 / (1 + np.exp(-LOGITS))
         chances = n_right * np.log1p(-error) + (n_known - n_right) * np.log(error)
         chances = np.exp(chances - chances.max())
-        return Densities(*(scale_density(density * chances) for density in self))
+        likely, generous = self.likely * chances, self.generous * chances
+        return Densities(likely / likely.sum(), generous / generous.sum())
 
     def find_range(self, n_labels: int | None = None) -> Range:
-        """Return the range of the share of right labels: of so many, or of ever so many."""
-        high, middle, low = find_quantiles(self.likely, QUANTILES)
-        high = min(high, find_quantiles(self.generous, QUANTILES[:1])[0])
+        """The range of the share of right labels: of so many, or of ever so many."""
+        # Logits below which these shares of a density lie.
+        high, middle, low = np.interp(QUANTILES, np.cumsum(self.likely) - self.likely / 2, LOGITS)
+        high = min(high, np.interp(QUANTILES[0], np.cumsum(self.generous) - self.generous / 2, LOGITS))
         if n_labels is None:
             return Range(*(float(1 / (1 + np.exp(y))) for y in (middle, low, high)))
         error = 1 / (1 + np.exp(-np.array([low, high])))
@@ -155,7 +153,7 @@ class Densities(NamedTuple):
         )
 
     def expect_width(self, n_more: int, n_labels: int | None = None) -> float:
-        """Return how wide the range will be with so many further known labels, on average: of so many others."""
+        """How wide the range will be with so many further known labels, on average: of so many others."""
         error = 1 / (1 + np.exp(-LOGITS))
         # (n_more + 1, grid): how probable each number of right ones is.
         chances = np.ones((1, len(LOGITS)))
@@ -168,7 +166,7 @@ class Densities(NamedTuple):
 
 
 def fit_line(pairs: list[tuple[float, float]]) -> Line:
-    """Return the line through the logits of the errors of some crowds."""
+    """The line through the logits of the errors of some crowds."""
     x, y = -logit(np.array(pairs)).T
     mean, squares = x.mean(), ((x - x.mean()) ** 2).sum()
     slope = ((x - mean) * y).sum() / squares
@@ -179,12 +177,12 @@ def fit_line(pairs: list[tuple[float, float]]) -> Line:
 
 @cache
 def fit_record() -> Line:
-    """Return the line through all pairs."""
+    """The line through all pairs."""
     return fit_line(list(PAIRS.values()))
 
 
 def judge_by_record(expected: float, line: Line | None = None, high: float = math.nan) -> Densities:
-    """Return what real crowds, by default all of them, tell of one.
+    """What real crowds, by default all of them, tell of one.
 
     Its expected accuracy is `expected`, and `high` is the upper end of the 95 % interval of that.
     """
@@ -193,28 +191,22 @@ def judge_by_record(expected: float, line: Line | None = None, high: float = mat
     # No crowd of the record is surer than that, and the line is not followed any further.
     nearest = max(x, line.least)
     degrees = line.n_crowds - 2
-    distance = (LOGITS - line.start - line.slope * nearest) / line.spread(nearest)
-    record = scale_density((1 + distance**2 / degrees) ** (-(degrees + 1) / 2))
+    scale = line.deviation * np.sqrt(1 + 1 / line.n_crowds + (nearest - line.mean) ** 2 / line.squares)
+    distance = (LOGITS - line.start - line.slope * nearest) / scale
+    record = (1 + distance**2 / degrees) ** (-(degrees + 1) / 2)
+    record /= record.sum()
     spread = SPREAD if math.isnan(high) else max(SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
-    alone = scale_density(np.exp(-(((LOGITS - x) / spread) ** 2) / 2))
+    alone = np.exp(-(((LOGITS - x) / spread) ** 2) / 2)
+    alone /= alone.sum()
     return Densities(record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)
 
 
 def judge_by_known() -> Densities:
-    """Return what is thought of a crowd that is not like those of the record, before any label is known.
+    """What is thought of a crowd that is not like those of the record, before any label is known.
 
     The density of Jeffreys in the error is here that in its logit.
     """
     error = 1 / (1 + np.exp(-LOGITS))
-    density = scale_density(np.sqrt(error * (1 - error)))
+    density = np.sqrt(error * (1 - error))
+    density /= density.sum()
     return Densities(density, density)
-
-
-def scale_density(density: Floats) -> Floats:
-    """Return a density with the sum 1."""
-    return np.asarray(density / density.sum())
-
-
-def find_quantiles(density: Floats, shares: tuple[float, ...]) -> Floats:
-    """Return the logits below which these shares of a density lie."""
-    return np.interp(shares, np.cumsum(density) - density / 2, LOGITS)
