@@ -62,12 +62,7 @@ class Check(NamedTuple):
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    # Functions whose silence is ignored are not said to answer by chance; in sequences that is not found out.
-    "silence": Check(
-        short_checks.find_silence,
-        silent=True,
-        needs=lambda found, r: found.chance is None or r.sequences is not None,
-    ),
+    "silence": Check(short_checks.find_silence, silent=True, needs=lambda _, r: r.silence_doubt),
     "classes": Check(short_checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
     "levels": Check(short_checks.find_off_scale, needs=lambda _, r: r.is_ordered),
     "sets": Check(

@@ -185,8 +185,8 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
     warning = found.answers.silence_doubt
-    if warning is not None:
-        yield Finding.told(warning)
+    assert warning is not None
+    yield Finding.told(warning)
 
 
 def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:

@@ -29,7 +29,8 @@ from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..limits import release_mapped
 from ..results.calibration import calibrate, judge_spans
-from ..results.fitting import judge_workers_apart, make_result
+from ..results.chance import judge_by_others
+from ..results.fitting import make_result
 from ..results.intervals import (
     Past,
     are_checked,
@@ -184,7 +185,9 @@ class LatentModel(Model, LatentEstimator):
             found.prior.pair or given_pair(self.smoothing),
         )
         # What others say of each worker. The answers of earlier batches are gone.
-        by_others = {} if past is not None else judge_workers_apart(source, problem, learned.log_weights, posterior)
+        by_others: dict[str, Floats] = {}
+        if past is None:
+            by_others = judge_by_others(source, problem, learned.log_weights, estimates.judged, posterior)
         return make_result(
             self,
             source,

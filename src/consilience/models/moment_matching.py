@@ -24,7 +24,8 @@ from ..inference.starts import (
 )
 from ..inference.votes import pose_votes
 from ..inference.workers import voters
-from ..results.fitting import judge_workers_apart, make_result
+from ..results.chance import judge_by_others
+from ..results.fitting import make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Labels, Result
 from .base import Model
@@ -150,5 +151,5 @@ class MomentMatching(Model):
             course=Course(found.trace, found.n_iter, found.converged),
             intervals=find_intervals(r, posterior, codes, estimates, confidence)[0],
             checked=checked,
-            **judge_workers_apart(source, problem, workers.log_weights, posterior),
+            **judge_by_others(source, problem, workers.log_weights, estimates.judged, posterior),
         )

@@ -5,10 +5,10 @@ for the answer l of worker m. The worker is left out of the item:
 
 .. math:: p_k \propto q_k / \Gamma_m[k, l]
 
-and :math:`C_m[k, l]` is the sum of p over the worker's answers l, to items that somebody or something else judges (see
-`find_judged`). In chains and fields q is the marginal. The factor of a sequential worker is that of the answer given
-the one before, which is all that this answer says of its own item. Where silence is an answer only spoken answers
-count, and of a soft vote the most probable label. An answer of weight w counts w.
+and :math:`C_m[k, l]` is the sum of p over the worker's answers l, to items that somebody or something else
+judges. In chains and fields q is the marginal. The factor of a sequential worker is that of the answer given the one
+before, which is all that this answer says of its own item. Where silence is an answer only spoken answers count, and of
+a soft vote the most probable label. An answer of weight w counts w.
 
 **Two explanations.** By chance, all rows of C come from one distribution over answers. By some skill, each truth has a
 row of its own, near that of the crowd or near one that is mostly right. With the Dirichlet-multinomial evidence
@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ..inference import log_of, sum_by
+from ..inference.em import Problem
 from ..inference.sources import Source
-from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, freeze
-from .intervals import find_judged
+from ..kernels import Floats, Truths, freeze
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9
@@ -54,26 +53,21 @@ LEAST_CHANCE = 1e-9
 MOST_ENTRIES = 1 << 20
 
 
-def count_judged(
-    source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool
-) -> tuple[Floats, Floats]:
-    """What the answers of workers say of items that others have judged.
+def judge_by_others(
+    source: Source, problem: Problem, log_weights: Floats, judged: Truths, posterior: Floats
+) -> dict[str, Floats]:
+    """What answers of others say of each worker: the probability of chance, and the figures of raters.
 
-    `posterior` (N, K) is that before calibration, `linked` tells whether a graph links the items.
-
-    Returns
-    -------
-    counts : array (M, L, K)
-        The sums of p over answers.
-    pairs : array (K, K)
-        The sum of p_k p_h over all answers, for ordered classes: how little p tells them apart. Else (0, K).
+    `judged` (N,) tells to which items an answer is judged by something else, `posterior` (N, K) is that before
+    calibration.
     """
     from ..kernels.answers import count_without
 
-    r, n_rows = source.responses, workers.n_rows
-    judged = np.ones(r.n_items, bool) if linked else find_judged(r, source.gold, None)
-    n_pairs = workers.n_classes if isinstance(workers, OrdinalWorkers) else 0
-    counts, pairs = np.zeros((n_rows, workers.n_classes)), np.zeros((n_pairs, workers.n_classes))
+    workers, n_rows = problem.workers, problem.workers.n_rows
+    is_ordinal = isinstance(workers, OrdinalWorkers)
+    # The sums of p over answers; and of p_k p_h, for ordered classes: how little p tells them apart.
+    counts = np.zeros((n_rows, workers.n_classes))
+    pairs = np.zeros((workers.n_classes if is_ordinal else 0, workers.n_classes))
     for block in source.lay_out(workers):
         run = slice(block.first_item, block.first_item + block.n_items)
         logs = log_of(posterior[run])
@@ -85,7 +79,13 @@ def count_judged(
         answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged[run].copy()))
         count_without(*answers, freeze(np.ascontiguousarray(logs)), spoken, own, pairs, scratch)
         counts[block.rows] += own
-    return workers.plain_counts(counts), pairs
+    table = workers.plain_counts(counts)
+    found = {"chance": find_chance(table, workers.class_of_label, workers.silent)}
+    if isinstance(workers, OrdinalWorkers):
+        from .raters import find_raters
+
+        found["raters"] = find_raters(table, pairs, workers)
+    return found
 
 
 def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:

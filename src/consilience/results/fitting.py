@@ -13,20 +13,16 @@ from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..engines import Engine
 from ..errors import ParameterError, Python, Sentence, parameter_error
-from ..inference.em import Names, Problem
+from ..inference.em import Names
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.sources import Source
 from ..inference.structures import Summary
 from ..inference.structures.independent import Independent
 from ..inference.votes import collect_votes, find_groups, label_votes
-from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats
-from ..kinds.base import TABLE, AnyKind
+from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped
-from .chance import count_judged, find_chance
 from .intervals import Intervals, are_checked, judge_votes
 from .result import Calibrated, Course, Given, Labels, Result
-from .source_kinds import recognise_kind
 
 if TYPE_CHECKING:
     from ..answers.item_tables import Features
@@ -43,7 +39,8 @@ def make_source(
 ) -> Source:
     """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
     model._check()
-    check_content(model, features, item_prior)
+    if features is not None or item_prior is not None:
+        check_content(model)
     r = model._prepare(answers)
     source = Source(r, task=task)
     if features is not None and isinstance(model, LatentEstimator) and model.max_iter == 0:
@@ -63,9 +60,9 @@ def make_source(
     return source if gold is None else replace(source, gold=match_gold(gold, r, r.classes))
 
 
-def check_content(model: LabelEstimator, features: object, item_prior: object) -> None:
-    """Raise an error for what is known of the items beside their answers, if the model cannot use that."""
-    if not model._takes_content and not (features is None and item_prior is None):
+def check_content(model: LabelEstimator) -> None:
+    """Raise an error if a model cannot use what is known of the items beside their answers."""
+    if not model._takes_content:
         raise ParameterError(
             f"{type(model).__name__} takes neither features nor priors of items.",
             Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
@@ -132,7 +129,14 @@ def fit_source(
         Answers that came or changed since the last fit that started anew.
     """
     r = source.responses
-    kind = source_kind or recognise_kind(r, source.task)
+    # Functions are silent, as an answer or as one label each. Soft votes come from models.
+    ignores_silence = r.sequences is None and r.silence_doubt is not None
+    if source_kind is None:
+        source_kind = "people"
+        if isinstance(source.task, TableKind) and (r.silence_counts or ignores_silence):
+            source_kind = "functions"
+        elif isinstance(source.task, TableKind) and r.soft is not None:
+            source_kind = "models"
     links = None if graph is None else model._weigh_links(r, graph)
     model._check_size(r, links)
     # A new object, which shares the arrays and nothing that was derived from them meanwhile.
@@ -150,9 +154,9 @@ def fit_source(
         copies_count_once=used is not source,
         given=given,
         task=source.task,
-        source_kind=kind,
+        source_kind=source_kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
-        chance=None if r.sequences is None and r.silence_doubt is not None else found.chance,
+        chance=None if ignores_silence else found.chance,
         n_changes=n_changes,
     )
 
@@ -207,18 +211,6 @@ def make_result(model: LabelEstimator | str, source: Source, **found: Any) -> Re
     given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
     about: dict[str, Any] = {"n_answers": r.votes_per_worker(), "given": given}
     return Result(model=name, names=Names.of(r), backend=r.backend, **about | found)
-
-
-def judge_workers_apart(source: Source, problem: Problem, log_weights: Floats, posterior: Floats) -> dict[str, Floats]:
-    """What is found of workers by answers of the others: chance, and the figures of raters."""
-    workers = problem.workers
-    counts, pairs = count_judged(source, workers, log_weights, posterior, problem.graph is not None)
-    found = {"chance": find_chance(counts, workers.class_of_label, workers.silent)}
-    if isinstance(workers, OrdinalWorkers):
-        from .raters import find_raters
-
-        found["raters"] = find_raters(counts, pairs, workers)
-    return found
 
 
 def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0) -> Result:

@@ -159,7 +159,8 @@ def add_content(
     if features is None and item_prior is None:
         assert r is not None
         return Source(r)
-    check_content(model, features, item_prior)
+    if features is not None or item_prior is not None:
+        check_content(model)
     names = fusion.names
     if features is not None:
         features = open_item_data(features, "features")
