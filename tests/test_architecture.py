@@ -230,8 +230,8 @@ class FirstModel(LatentModel):
         self.workers, self.smoothing, self.calibration = workers, smoothing, calibration
         self.prior, self.start, self.max_iter, self.callback = prior, start, max_iter, callback
 
-    def _make_structure(self, source):
-        return First(*self._structure_parts(source.responses))
+    def _make_structure(self, source, parts):
+        return First(*parts)
 
 
 def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
