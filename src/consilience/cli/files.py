@@ -86,6 +86,13 @@ def run_convert(source: str, target: str, format: str | None, to: str | None, **
 def list_formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
     rows: list[Record] = []
+
+    def add(
+        name: str, title: str, read: list[str], is_written: bool, suffixes: list[str], found_by: str, form: bool
+    ) -> None:
+        row = {"name": name, "title": title, "read": read, "written": is_written, "suffixes": suffixes}
+        rows.append(row | {"recognised_by": found_by, "form_of_table": form})
+
     for each in register.FORMATS:
         codec = each.codec
         holds = {
@@ -95,39 +102,22 @@ def list_formats() -> None:
             "tags": codec.write_labels is not None,
             "masks": codec.read_masks is not None,
         }
-        in_folder = FOLDER in each.outputs
-        suffixes = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
-        rows.append(
-            {
-                "name": each.name,
-                "title": each.title,
-                "read": [kind for kind, is_in in holds.items() if is_in],
-                "written": any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks)),
-                "suffixes": [*suffixes, *(["folder"] if in_folder else [])],
-                "recognised_by": "content" if codec.recognise is not None or in_folder else "name",
-                "form_of_table": False,
-            }
-        )
-    forms = {form.name: (form.title, form.is_folder, form.suffix) for form in DIALECTS}
-    first, last = ("one row per answer", False, ""), ("one row per answer, one column per tag", False, "")
-    for name, (title, in_folder, suffix) in {LONG: first, **forms, ONE_HOT: last}.items():
-        rows.append(
-            {
-                "name": name,
-                "title": title,
-                "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"]),
-                "written": name in LAYOUTS,
-                "suffixes": ["folder", ".npy"] if in_folder else [suffix] if suffix else [],
-                "recognised_by": "content" if in_folder else "name" if suffix else "columns",
-                "form_of_table": True,
-            }
-        )
+        is_written = any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks))
+        suffixes = list(dict.fromkeys((*each.suffixes, *each.outputs)))
+        found_by = "content" if codec.recognise is not None or FOLDER in suffixes else "name"
+        named = sorted(["folder" if suffix == FOLDER else suffix for suffix in suffixes], key="folder".__eq__)
+        add(each.name, each.title, [kind for kind, is_in in holds.items() if is_in], is_written, named, found_by, False)
+    add(LONG, "one row per answer", ["answers", "tags"], LONG in LAYOUTS, [], "columns", True)
+    for form in DIALECTS:
+        suffixes = ["folder", ".npy"] if form.is_folder else [form.suffix] if form.suffix else []
+        found_by = "content" if form.is_folder else "name" if form.suffix else "columns"
+        add(form.name, form.title, ["answers"], form.name in LAYOUTS, suffixes, found_by, True)
+    add(ONE_HOT, "one row per answer, one column per tag", ["tags"], ONE_HOT in LAYOUTS, [], "columns", True)
 
     parts: list[Part] = [Facts(list_values({"formats": rows}))]
     columns = [Column("", name) for name in ("name", "read", "written", "ends in", "found by")]
     for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
-        shown = [row for row in rows if row["form_of_table"] == are_forms]
-        lines = []
+        shown, lines = [row for row in rows if row["form_of_table"] == are_forms], []
         for row in shown:
             ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1]
             ends += ["folder"] if "folder" in row["suffixes"] else []

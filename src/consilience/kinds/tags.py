@@ -26,10 +26,9 @@ from ..answers.columns import (
     to_values,
 )
 from ..answers.items import Sequences, encode_items, read_keys
-from ..answers.previews import frame_html, html_facts, paragraph, to_word
 from ..answers.tables import build_frame, is_table, open_frame
 from ..arguments import check_truth, is_among
-from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural, shorten, warn_of
+from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Truths
 from .base import Fused, FusedLabels, Kind, list_given
 from .tag_tables import (
@@ -115,15 +114,6 @@ class Tags:
     def __repr__(self) -> str:
         sizes = f"{plural(self.n_items, 'item')} by {plural(self.n_workers, 'worker')}, {plural(self.n_tags, 'tag')}"
         return f"Tags({plural(self.n_sets, 'set')} of {sizes}: {listing(self.tags.tolist())})"
-
-    def _repr_html_(self) -> str:
-        facts = [
-            ("Sets", f"{self.n_sets:,}, {self.n_sets / max(self.n_items, 1):.1f} per item"),
-            ("Items", f"{self.n_items:,}"),
-            ("Workers", f"{self.n_workers:,}"),
-            ("Tags", f"{self.n_tags:,}: {join_names(map(to_word, self.tags.tolist()), 'tags has all')}"),
-        ]
-        return frame_html(paragraph("Tags"), html_facts(facts))
 
     @property
     def n_items(self) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
@@ -88,7 +87,7 @@ def choose_estimator(
     else is said.
     """
     kind, answers, graph, given = prepared.task, prepared.answers, prepared.graph, dict(parameters)
-    is_auto, has_name = is_among(model, ("auto",)), isinstance(model, str)
+    is_auto = is_among(model, ("auto",))
     if kind.linked and graph is None and is_among(model, ("auto", "markov-field")):
         few = answers.n_items <= FEW_ITEMS
         if few or not is_auto or not given.keys() <= list_defaults(DawidSkene).keys():
@@ -97,9 +96,39 @@ def choose_estimator(
             log.info("Note: neighbours of more than %s %ss count only in a markov-field", f"{FEW_ITEMS:,}", kind.item)
     if is_auto and kind.model and prepared.graph is None:
         model = kind.model
-    chosen = choose_model(model, answers, graph, given)
+    elif is_auto and graph is None:
+        model = "dawid-skene" if answers.sequences is None else "hidden-markov"
+    elif is_auto:
+        model = "markov-field"
+    is_named = isinstance(model, str)
+    if not isinstance(model, Model) and not (is_named and model in MODELS):
+        known = ", ".join(repr(name) for name in ("auto", *MODELS))
+        raise parameter_error("model", "fuse", f"one of {known}, or a model", model)
+    maker = type(model) if isinstance(model, Model) else model_class(model)
+    defaults = list_defaults(maker)
+    for name in given.keys() - defaults.keys():
+        other = next(each for each in MODELS if name in list_defaults(model_class(each)))
+        raise ParameterError(
+            Sentence(f"{maker.__name__} has no {{{name}}}.", **{name: Python(f"parameter {name!r}")}),
+            "Leave it out.",
+            Sentence("Or choose a model that has it, such as {model}.", model=other),
+            keyword=name,
+        )
+    may_have_types = "workers" in defaults and "workers" not in given and given.get("estimation") != "em"
+    if isinstance(model, Model):
+        chosen = renew(model, **given)
+    else:
+        if model == "hidden-markov" and looks_iob2(answers.classes):
+            given = {"transitions": "bio", **given}
+        if answers.is_ordered and may_have_types and not OrdinalWorkers.are_too_many(answers):
+            given |= {"workers": OrdinalWorkers.name}
+        elif answers.is_ordered and may_have_types:
+            what = f"{plural(answers.n_responses, 'rating')} by {plural(answers.n_workers, 'worker')}"
+            why = f"on {answers.n_classes:,} levels are too few to learn who is harsh or lenient"
+            warn(DataWarning(f"{what} {why}: levels are fused without their order.", "Merge levels."))
+        chosen = maker(**given)
     plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params().get("seed", 0))
-    may_choose = "workers" in chosen.get_params() and "workers" not in given
+    may_choose = "workers" in defaults and "workers" not in parameters
 
     scale = None
     may_be_scale = is_auto and may_choose and prepared.may_be_scale and not answers.is_ordered
@@ -114,7 +143,7 @@ def choose_estimator(
                 answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
 
     soft = None
-    if may_choose and has_name and answers.soft is not None and not answers.silence_counts:
+    if may_choose and is_named and answers.soft is not None and not answers.silence_counts:
         chosen._check_size(answers, None)  # before both ways are tried
         log.info("Comparing ways of fusing soft votes")
         soft = check_ways(plain, answers, engine)
@@ -122,7 +151,7 @@ def choose_estimator(
         chosen = chosen.set_params(workers=soft.way)
     elif (
         may_choose
-        and has_name
+        and is_named
         and is_one_of_several
         and isinstance(chosen, DawidSkene)
         and chosen.workers == "confusion"
@@ -152,50 +181,3 @@ def fit_posed(
             models[name] = each.model.set_params(**known_to_model)._adopt(found)
     names = list(posed)
     return models, together, [names[place] for place in shared]
-
-
-def choose_model(
-    model: str | Model, responses: Answers, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
-) -> Any:
-    """An unfitted model with these parameters: the one named, or a copy of the one given."""
-    given = dict(parameters or {})
-    if isinstance(model, Model):
-        check_parameters(type(model), given)
-        return renew(model, **given)
-    if isinstance(model, str) and model == "auto":
-        alone = "dawid-skene" if responses.sequences is None else "hidden-markov"
-        model = alone if graph is None else "markov-field"
-    if not isinstance(model, str) or model not in MODELS:
-        known = ", ".join(repr(name) for name in ("auto", *MODELS))
-        raise parameter_error("model", "fuse", f"one of {known}, or a model", model)
-    kind = model_class(model)
-    check_parameters(kind, given)
-    if model == "hidden-markov" and looks_iob2(responses.classes):
-        given = {"transitions": "bio", **given}
-    may_have_types = "workers" in list_defaults(kind) and "workers" not in given and given.get("estimation") != "em"
-    if responses.is_ordered and may_have_types:
-        if OrdinalWorkers.are_too_many(responses):
-            warn(
-                DataWarning(
-                    f"{plural(responses.n_responses, 'rating')} by {plural(responses.n_workers, 'worker')} on "
-                    f"{responses.n_classes:,} levels are too few to learn who is harsh or lenient: levels are fused "
-                    "without their order.",
-                    "Merge levels.",
-                )
-            )
-        else:
-            given |= {"workers": OrdinalWorkers.name}
-    return kind(**given)
-
-
-def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
-    """Raise an error for a parameter that this model does not have, with a model that has it."""
-    for name in given:
-        if name not in list_defaults(kind):
-            other = next(model for model in MODELS if name in list_defaults(model_class(model)))
-            raise ParameterError(
-                Sentence(f"{kind.__name__} has no {{{name}}}.", **{name: Python(f"parameter {name!r}")}),
-                "Leave it out.",
-                Sentence("Or choose a model that has it, such as {model}.", model=other),
-                keyword=name,
-            )

@@ -321,41 +321,33 @@ def read_winners(
     said, values = encode_in_order_of_appearance(
         table.values(name, "A comparison without a verdict needs no row: drop it.")
     )
-    place = lookup(candidates, to_column(values))
-    winner = place[said]
+    place, words = lookup(candidates, to_column(values)), [spell_word(value) for value in values.tolist()]
+    known, winner = set(words), place[said]
+    is_points, is_balance = known <= _POINTS.keys() and "05" in known, known <= _BALANCE.keys() and "-1" in known
+    meaning = _POINTS if is_points else _BALANCE if is_balance else WORDS
+    codes = np.array([meaning.get(word, -1) for word in words], np.int8)
     is_id = (winner == left) | (winner == right)
-    words = [spell_word(value) for value in values.tolist()]
     # Numbers are ties only beside ids: in a column without these they are sides.
     ties = [bool(is_id.any()) if word in ("0", "-1") else WORDS.get(word) == TIE for word in words]
     is_tie = np.array(ties)[said] & (winner < 0)
     if (~is_id & ~is_tie).sum() <= (1 - MOSTLY) * np.sum(~is_tie):
-        verdict = np.where(is_tie, TIE, np.where(winner == left, LEFT, RIGHT)).astype(np.int8)
-        wrong = np.flatnonzero(~is_id & ~is_tie)
-        how, codes = "ids of candidates", np.where(place < 0, TIE, -1)
-        seen = np.unique(winner[is_id])
-        # An id that is not among the two of some row can be nothing but an id.
-        sure = len(seen) > 2 or (len(seen) == 2 and not (np.isin(left, seen) & np.isin(right, seen)).all())
-        known = {word for word in words if word == "0" or WORDS.get(word) != TIE}
-        sides = {"1": LEFT, "2": RIGHT, "-1": RIGHT, "0": TIE if known & {"2", "-1"} else RIGHT}
-        if not len(wrong) and not sure and known and known <= sides.keys():
-            other = np.array([sides.get(word, TIE) for word in words])[said]
-            if (other != verdict).any():
-                raise InputError(
-                    f"Column {name!r} of {table.name} holds {join_names(sorted(known))}, which may be candidates, or "
-                    "stand for left and right: the two readings differ.",
-                    "Write left, right and tie; or give candidates other names than 0, 1 and 2.",
-                    keyword="winner",
-                )
+        how = "ids of candidates"
+        verdict = np.where(winner == left, LEFT, np.where(is_id, RIGHT, np.where(is_tie, TIE, -1)))
+        are_numbers = len(candidates) == 2 and {spell_word(each) for each in candidates.tolist()} <= {"0", "1", "2"}
+        if are_numbers and ((codes[said] != verdict) & ~is_tie).any():
+            raise InputError(
+                f"Column {name!r} of {table.name} holds {join_names(sorted(known))}, which may be candidates, or stand "
+                "for left and right.",
+                "Write left, right and tie; or give candidates other names than 0, 1 and 2.",
+                keyword="winner",
+            )
+        codes = np.where(place < 0, TIE, -1)
     else:
-        how, known = "sides", set(words)
-        if (known <= {"0", "1"}) or known <= {"true", "false"}:
+        how, verdict = "sides", codes[said]
+        if known <= {"0", "1"} or known <= {"true", "false"}:
             either = f"holds {listing(values.tolist())} only, which may be won and lost or won and tied"
             raise InputError(f"Column {name!r} of {table.name} {either}.", _WRITE, keyword="winner")
-        by_points, by_balance = known <= _POINTS.keys() and "05" in known, known <= _BALANCE.keys() and "-1" in known
-        meaning = _POINTS if by_points else _BALANCE if by_balance else WORDS
-        codes = np.array([meaning.get(word, -1) for word in words], np.int8)
-        verdict = codes[said]
-        wrong = np.flatnonzero(verdict < 0)
+    wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
         row = int(wrong[0])
         what = (
@@ -368,7 +360,7 @@ def read_winners(
         for number, side in enumerate(VERDICTS)
     }
     meanings = "; ".join(f"{side}: {', '.join(found)}" for side, found in texts.items() if found)
-    return np.asarray(verdict), f"{how} ({meanings})" if meanings else how
+    return verdict.astype(np.int8), f"{how} ({meanings})" if meanings else how
 
 
 def spell_word(value: object) -> str:

@@ -611,10 +611,8 @@ def draw_figures(
     """A figure of each worker: one for all, drawn from a range that is a tuple, or those given."""
     values = to_figures(name, given, expected)
     is_range = isinstance(given, tuple) and values.shape == (2,)
-    shaped = is_range or values.shape in ((), (n_workers,))
-    if not (shaped and ((values >= 0) & (values <= most) & (values < np.inf)).all()):
-        raise parameter_error(name, "simulate", expected, given)
-    if is_range and values[0] > values[1]:
+    fits = values[0] <= values[-1] if is_range else values.shape in ((), (n_workers,))
+    if not (fits and ((values >= 0) & (values <= most) & (values < np.inf)).all()):
         raise parameter_error(name, "simulate", expected, given)
     return rng.uniform(values[0], values[1], n_workers) if is_range else np.full(n_workers, values)
 
