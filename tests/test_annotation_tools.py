@@ -339,25 +339,6 @@ def test_spans_are_not_written_into_other_texts(read, folder, name):
     assert not Path("fused").is_file()
 
 
-@pytest.mark.parametrize("name", JSON_TOOLS)
-def test_texts_of_several_files_are_matched(folder, name):
-    """By id, of which each has one text; without ids by the text."""
-    Path("team").mkdir()
-    example = classes_of(name)
-    write_lines("team/a.jsonl", example)
-    changed = json.dumps(example).replace('"x"', '"X"').replace('"a"', '"A"')
-    write_lines("team/b.jsonl", json.loads(changed))
-    assert "b.jsonl, line 1 (id" in (said := refusal(cs.read_answers, "team"))
-    assert "another record has another text for the id" in said
-    bare = [{key: value for key, value in each.items() if key not in ("id", "_input_hash")} for each in example]
-    for number, file in enumerate("ab"):
-        said = json.dumps(bare[::-1] if number else bare)
-        said = said.replace('"u"', f'"{file}"').replace('"completed_by": 1', f'"completed_by": {number}')
-        write_lines(f"team/{file}.jsonl", json.loads(said))
-    answers = cs.read_answers("team")
-    assert (answers.n_items, answers.n_workers) == (len(example), 2)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_spans_are_not_taken_for_answers(folder, name):
     path = write_example(name, folder)
@@ -447,17 +428,6 @@ def test_odd_label_studio_files(folder):
     assert "no task of Label Studio" in refusal(cs.read_answers, write_json("a.json", {"x": 1}))
 
 
-def test_the_text_is_where_regions_fit(folder):
-    def read(data, *regions):
-        task = {"id": 1, "data": data, "annotations": [{"completed_by": 1, "result": list(regions)}]}
-        return cs.read_spans(write_json("a.json", [task]))
-
-    long = "Bob and Ann met. " + TEXT
-    assert read({"a": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
-    assert read({"txt": long, "b": TEXT}, region(0, 3, "PER", text="Ann")).texts == [TEXT]
-    assert read({"a": "Rome", "b": TEXT}, region(0, 3, "PER"), region(8, 11, "PER")).texts == [TEXT]
-
-
 # ------------------------------------------------------------------------------------------------------------- Prodigy
 
 
@@ -504,19 +474,6 @@ def test_classes_of_doccano(folder):
     assert cs.read_tags(folder).said.sum(axis=1).tolist() == [1, 2, 1, 1]
 
 
-def test_files_of_doccano_that_are_no_annotators(folder):
-    for name, label in (("ann", "pos"), ("bob", "neg"), ("all", "pos")):
-        write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
-    write_lines("unknown.jsonl", [{"id": i, "text": f"t{i}", "label": []} for i in range(9)])
-    with pytest.warns(DataWarning, match="not used") as caught:
-        assert cs.read_answers(folder).workers.tolist() == ["ann", "bob"]
-    assert len(caught) == 2
-    with pytest.warns(DataWarning, match="all annotators together.*one worker"):
-        assert cs.read_answers("all.jsonl").workers.tolist() == ["all"]
-    with pytest.warns(DataWarning, match="nobody"):
-        assert len(cs.read_spans("unknown.jsonl").documents) == 9
-
-
 # ---------------------------------------------------------------------------------------------------------------- brat
 
 
@@ -551,30 +508,6 @@ def test_columns_are_understood(folder, content, expected):
     assert annotations(cs.read_spans("x.conll")) == expected
 
 
-def test_one_file_per_annotator(folder):
-    for name, tags in (("ann", "BIO"), ("bob", "OBO")):
-        rows = [f"{token}\t{tag if tag == 'O' else tag + '-PER'}" for token, tag in zip("xyz", tags, strict=True)]
-        Path(f"{name}.conll").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    assert annotations(cs.read_spans(folder)) == {("1", "ann"): {(0, 3, "PER")}, ("1", "bob"): {(2, 3, "PER")}}
-    Path("bob.conll").write_text("x\tO\nq\tB-PER\nz\tO\n", encoding="utf-8")
-    assert "bob.conll, line 1: the text of 1 is 'x q z', and 'x y z' elsewhere" in refusal(cs.read_spans, folder)
-    Path("bob.conll").write_text("x\tO\n\nq\tB-PER\n", encoding="utf-8")
-    assert "2 sentences" in refusal(cs.read_spans, folder)
-
-
-@pytest.mark.parametrize(
-    ("content", "fragment"),
-    [
-        ("Ann B-PER\nLee\n", "line 2: expected 2 columns, found 1"),
-        ("Ann PER\nLee PER\n", "no column of tags"),
-        ("\n\n", "no annotations"),
-    ],
-)
-def test_odd_columns(folder, content, fragment):
-    Path("x.conll").write_text(content, encoding="utf-8")
-    assert fragment in refusal(cs.read_spans, "x.conll")
-
-
 # ------------------------------------------------------------------------------------------------------------- Argilla
 
 
@@ -595,15 +528,6 @@ def test_answers_of_argilla(folder):
     values[0]["responses"]["mood"][0]["value"] = "good"
     values[0]["responses"]["rating"] = [{"value": 3, "user_id": "u"}]
     assert cs.read_answers(write_json("a.json", values), label="mood").n_items == 2
-
-
-def test_argilla_1(folder):
-    old = [{"id": "a", "fields": {"text": TEXT}, "suggestions": [], "responses": [
-        {"user_id": "u", "status": "submitted", "values": {"n": {"value": [{"start": 0, "end": 3, "label": "P"}]}}},
-        {"user_id": "v", "status": "discarded", "values": {}}]}]  # fmt: skip
-    assert annotations(cs.read_spans(write_json("a.json", old))) == {("a", "u"): {(0, 3, "P")}}
-    flat = [{"id": "a", "text": TEXT, "n.responses": [], "n.responses.users": []}]
-    assert "flattened" in refusal(cs.read_spans, write_json("a.json", flat))
 
 
 # ------------------------------------------------------------------------------------------------------- damaged files

@@ -14,10 +14,9 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
-from consilience.inference.chains import lagged_moments, match_transitions
+from consilience.inference.chains import lagged_moments
 from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.structures.chain import Chain
-from consilience.inference.structures.independent import Independent
 from consilience.inference.workers.base import ConfusionWorkers
 from consilience.inference.workers.priors import Prior
 from consilience.kernels.chain import forward_backward, viterbi
@@ -122,40 +121,7 @@ def test_more_classes_than_are_unrolled(n_classes):
     assert value == pytest.approx(total, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4, 20])
-def test_hmmlearn(n_classes):
-    hmm = pytest.importorskip("hmmlearn.hmm")
-    rng = np.random.default_rng(n_classes)
-    lengths, n_symbols = [1, 7, 40, 2, 25], 6
-    start, pair = rng.dirichlet(np.ones(n_classes)), rng.dirichlet(np.ones(n_classes), n_classes)
-    emission = rng.dirichlet(np.ones(n_symbols), n_classes)
-    said = rng.integers(n_symbols, size=sum(lengths))
-    said[:n_symbols] = range(n_symbols)
-    rival = hmm.CategoricalHMM(n_classes, implementation="scaling", init_params="")
-    rival.startprob_, rival.transmat_, rival.emissionprob_, rival.n_features = start, pair, emission, n_symbols
-    expected_value, expected = rival.score_samples(said[:, None], lengths)
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    evidence = emission.T[said]
-    posterior, value, starts, pairs, _ = forward(bounds, evidence, start, pair)
-    assert value == pytest.approx(expected_value, rel=1e-12)
-    np.testing.assert_allclose(posterior, expected, atol=1e-12)
-    np.testing.assert_allclose(decode(bounds, evidence, start, pair), rival.decode(said[:, None], lengths)[1])
-    counts, _ = rival._do_estep(said[:, None], lengths)
-    np.testing.assert_allclose(starts, counts["start"], rtol=1e-10)
-    np.testing.assert_allclose(pairs, counts["trans"], rtol=1e-10)
-
-
 # ------------------------------------------------------------------------------------------------------------ numbers
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-30, 1.0, 1e60])
-def test_scale_of_evidence_only_shifts_the_normaliser(scale):
-    start, pair, end, evidence = random_chain(2, 3, 400)
-    base = forward([0, 200, 400], evidence, start, pair, end)
-    found = forward([0, 200, 400], evidence * scale, start, pair, end)
-    np.testing.assert_allclose(found[0], base[0], rtol=1e-11)
-    np.testing.assert_allclose(found[3], base[3], rtol=1e-11)
-    assert found[1] == pytest.approx(base[1] + 400 * np.log(scale), rel=1e-12)
 
 
 def test_what_cannot_be_reached_may_be_ever_so_likely():
@@ -185,24 +151,6 @@ def test_extreme_evidence_stays_a_distribution(seed, n_classes, least):
     assert np.isfinite(pairs).all()
     assert (pairs[pair == 0] == 0).all()
     assert mass.sum() == pytest.approx(30)
-
-
-def test_a_long_sequence():
-    n = 200_000
-    start, pair, _, evidence = random_chain(3, 3, n)
-    evidence *= 10.0 ** np.random.default_rng(0).uniform(-60, 0, (n, 1))
-    posterior, value, starts, pairs, mass = forward([0, n], evidence, start, pair)
-    assert np.isfinite(value)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
-    assert starts.sum() == pytest.approx(1)
-    assert pairs.sum() == pytest.approx(n - 1)
-    np.testing.assert_allclose(pairs.sum(axis=1) + posterior[-1], mass, rtol=1e-9)
-    np.testing.assert_allclose(pairs.sum(axis=0) + posterior[0], mass, rtol=1e-9)
-    # Far from the middle nothing of it is left: the ends are those of short sequences.
-    short = forward([0, 60], evidence[:60], start, pair)[0]
-    np.testing.assert_allclose(posterior[:20], short[:20], rtol=1e-6)
-    path = decode([0, n], evidence, start, pair)
-    np.testing.assert_array_equal(path[:20], decode([0, 60], evidence[:60], start, pair)[:20])
 
 
 # ------------------------------------------------------------------------------------------------------- impossible
@@ -338,22 +286,6 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
     np.testing.assert_array_equal(parameters.structure.point().pair_factor, parameters.structure.pair_factor)
 
 
-def test_a_chain_with_equal_rows_is_no_chain():
-    lengths = [10, 1, 29]
-    answers, *_, confusion = crowd_of_sequences(2, lengths)
-    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
-    prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
-    independent = Independent(3, None, 0.1, "em").given(prior)
-    factors = workers.factors(workers.given(confusion))
-    placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
-    expected, value = infer_posterior(cs.engines.Threads(1), placed, factors, independent)
-    for coupling in (0.0, 0.3, 1.0):
-        chain = Chain(3, None, 0.1, "em", coupling, free_transitions(3)).given(prior, prior, np.tile(prior, (3, 1)))
-        posterior, total = infer_posterior(cs.engines.Threads(1), placed, factors, chain)
-        np.testing.assert_allclose(posterior, expected, atol=1e-12)
-        assert total == pytest.approx(value, rel=1e-12)
-
-
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_update_is_counts_and_pseudo_counts_where_allowed(estimation):
     from consilience.inference.structures.chain import ChainSummary
@@ -408,19 +340,3 @@ def test_lagged_moments_are_sums_over_pairs_of_answers(share):
     matrices = confusion.transpose(0, 2, 1)
     for ours, twins in zip(lagged_moments(r, matrices), slow_moments(r, matrices), strict=True):
         np.testing.assert_allclose(ours, twins, rtol=1e-11, atol=1e-11)
-
-
-def test_transitions_by_moments_come_nearer_with_more_data():
-    errors = {}
-    for n_sequences in (25, 250, 2500):
-        found = []
-        for seed in range(4):
-            crowd = cs.simulate.sequences(n_sequences, length=40, n_workers=10, n_classes=4, seed=seed)
-            p = crowd.parameters
-            transition = match_transitions(crowd.responses, p.confusion.transpose(0, 2, 1), np.ones((4, 4), bool))
-            np.testing.assert_allclose(transition.sum(axis=1), 1)
-            found.append(cs.metrics.transition_error(p.transition, transition))
-        errors[n_sequences] = np.mean(found)
-    assert errors[25] > errors[250] > errors[2500]
-    assert errors[250] <= 0.2
-    assert errors[2500] <= 0.06

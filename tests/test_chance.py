@@ -137,26 +137,6 @@ def test_where_all_is_noise_nobody_is_accused_one_by_one(seed):
     assert not any("by chance" in remark for remark in as_columns(cs.DawidSkene().fit(answers))["remarks"])
 
 
-def test_functions_with_one_label_are_not_judged_by_what_they_never_say():
-    rng = np.random.default_rng(0)
-    truth = rng.random(600) < 0.3
-    answers = np.full((600, 6), -1)
-    for j in range(5):
-        says = (rng.random(600) < 0.25) & ((truth == j % 2) == (rng.random(600) < 0.85))
-        answers[says, j] = j % 2
-    answers[:, 5] = np.where(rng.random(600) < 0.5, np.where(rng.random(600) < 0.8, truth, ~truth), -1)
-    fused = cs.fuse(cs.Answers.from_matrix(answers, abstain="answer", background=0))
-    report = as_columns(fused)
-    assert report["chance"][:5] == [None] * 5
-    assert report["chance"][5] < 0.1
-    # Accuracy is that of what they say: silence is no error.
-    for j in range(6):
-        said = answers[:, j] >= 0
-        assert abs(report["accuracy"][j] - np.mean(answers[said, j] == truth[said])) < 0.2
-    # That one who only says 0 calls every 1 a 0 is no news.
-    assert report["worst_confusion"][:5] == [""] * 5
-
-
 def test_the_column_outlives_saving_and_updates_and_is_empty_for_votes_and_streams(tmp_path):
     _, table = make_clickers(4, n_items=100, n_workers=15)
     answers = cs.Answers.from_frame(table)
@@ -206,32 +186,6 @@ def test_whom_to_look_at_first(clicked, tmp_path):
     assert not any(finding.remedies[0] in other.remedies for other in find(fused, "workers"))
     fused.save(tmp_path / "model")
     assert [each.problem for each in find(cs.load(tmp_path / "model"), "chance")] == [finding.problem]
-
-
-def test_the_kind_of_source_accuses_nobody_and_spares_nobody(clicked):
-    _, table = clicked
-    plain = cs.fuse(table)
-    for kind in ("people", "functions", "models"):
-        assert as_columns(cs.fuse(table, source_kind=kind))["remarks"] == as_columns(plain)["remarks"]
-
-
-def test_kinds_of_sources_are_recognised():
-    truth = np.random.default_rng(0).integers(2, size=200)
-    functions = np.where(np.random.default_rng(1).random((200, 5)) < 0.4, truth[:, None], -1)
-    with_silence = cs.Answers.from_matrix(functions, abstain="answer", background=0)
-    shares = np.eye(2)[truth][:, None, :].repeat(3, axis=1) * 0.8 + 0.1
-    found = {
-        "people": cs.Answers.from_matrix(np.stack([truth, truth, 1 - truth], axis=1)),
-        "functions": with_silence,
-        "models": cs.Answers.from_probabilities(shares),
-    }
-    for kind, answers in found.items():
-        assert cs.DawidSkene().fit(answers).result_.source_kind == kind
-    one_sided = np.stack([np.where(truth == j % 2, j % 2, -1) for j in range(6)], axis=1)
-    with pytest.warns(cs.errors.DataWarning, match="as labelling functions do"):
-        model = cs.DawidSkene().fit(cs.Answers.from_matrix(one_sided))
-    assert model.result_.source_kind == "functions"
-    assert not any("by chance" in remark for remark in as_columns(model)["remarks"])
 
 
 def test_the_report_offers_the_list_and_the_command(clicked, tmp_path):
@@ -285,19 +239,6 @@ def test_to_block_those_named_does_not_hurt_real_crowds(name):
         before, after = judge(fused), judge(cs.fuse(answers, block=accused))
         lost = sum(before[item] for item in after) - sum(after.values())
         assert lost <= max(1, 0.003 * len(after))
-
-
-def test_who_calls_one_class_another_gets_a_remark():
-    crowd = cs.simulate.independent(300, n_workers=12, n_classes=4, answers_per_item=5, accuracy=0.85, seed=4)
-    r = crowd.responses
-    names = np.array(["bug", "feature", "praise", "question"])
-    swapped = np.where(r.worker == 7, np.array([1, 0, 2, 3])[r.label], r.label)
-    table = {"item": r.item_of_answer(), "worker": [f"w{m}" for m in r.worker], "label": names[swapped]}
-    for fused in (cs.fuse(table), cs.MajorityVote().fit(table)):
-        report = as_columns(fused)
-        remarks = dict(zip(report["worker"], report["remarks"], strict=True))
-        assert re.fullmatch(r"calls (bug feature|feature bug) \([5-9][0-9]%\)", remarks.pop("w7"))
-        assert set(remarks.values()) == {""}
 
 
 @pytest.mark.filterwarnings("ignore")

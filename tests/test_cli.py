@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -141,27 +140,6 @@ def test_json_has_the_figures_and_nothing_else(answers):
     assert (vote["power"], vote["smoothing"], vote["calibration"]) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    ("given", "parameter"),
-    [("none", "none"), ("gold", "gold"), ("0.5", 0.5), ("hidden-answers", "hidden answers"), ("hidden answers",) * 2],
-)
-def test_calibration(answers, given, parameter):
-    figures = json.loads(run("fuse", "answers.csv", "--calibration", given, "--json").stdout)
-    assert figures["parameters"]["calibration"] == parameter
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.errors.DataWarning)  # there is no gold here
-        fused = cs.DawidSkene(calibration=parameter).fit("answers.csv")
-    assert figures["power"] == fused.power_
-    assert figures["calibration"] == fused.result_.explain_calibration()
-
-
-def test_a_known_class_balance(answers):
-    def prior_of(text):
-        result = run("fuse", "answers.csv", "--prior", text, "--save", "model", "--quiet")
-        assert result.exit_code == 0, result.stderr
-        return cs.load("model").prior_.tolist()
-
-
 def test_quiet_prints_nothing_and_json_wins_over_it(answers):
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--quiet", "--max-iter", 1)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -178,43 +156,6 @@ def test_warnings_are_one_line_each_in_terms_of_options(answers):
         (line,) = result.stderr.splitlines()
         assert line.startswith("Warning: DawidSkene stopped after 1 iterations")
         assert line.endswith("Allow more with --max-iter 2.")
-
-
-def test_the_vote_may_be_as_good(folder):
-    write_table(pa.table({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}), "few.csv")
-    result = run("fuse", "few.csv")
-    assert result.exit_code == 0
-    assert "Collect more answers. Or give known labels with --gold" in result.stderr
-    assert "Not tested on hidden answers: there are too few" in result.stdout
-    assert "too few answers to test" in result.stderr
-    assert "inf" not in result.stdout.replace("informativeness", "")
-    write_lines(folder / "gold.csv", "item,label", "1,x")
-    assert "evaluate" not in run("fuse", "few.csv", "--gold", "gold.csv").stderr
-    assert json.loads(run("fuse", "few.csv", "--json").stdout)["comparison"]["held_out_error"] is None
-
-
-def test_one_answer_and_one_sequence_of_one_worker(folder):
-    write_lines(folder / "one.csv", "item,worker,label", "1,a,x")
-    result = run("fuse", "one.csv", "--json")
-    assert result.exit_code == 0, result.output
-    figures = json.loads(result.stdout)
-    assert figures["comparison"] is None
-    assert figures["least_certain"] == []
-    assert figures["mean_confidence"] is None
-    assert run("fuse", "one.csv").exit_code == 0
-    write_lines(folder / "seq.csv", "sequence,position,worker,label", "s,1,a,x", "s,2,a,y")
-    result = run("fuse", "seq.csv", "-o", "labels.csv")
-    assert result.exit_code == 0, result.output
-    assert (folder / "labels.csv").read_text().startswith("sequence,position,label,confidence,p(x),p(y),decided_by\n")
-
-
-def test_models_and_settings(answers):
-    vote = json.loads(run("fuse", "answers.csv", "--model", "majority", "--seed", 5, "--json").stdout)
-    assert (vote["model"], vote["parameters"]) == ("MajorityVote", {"ties": "random", "label_by": "mode", "seed": 5})
-    assert vote["comparison"] is None
-    em = json.loads(run("fuse", "answers.csv", "--model", "dawid-skene", "--estimation", "em", "--json").stdout)
-    assert em["parameters"]["estimation"] == "em"
-    assert "Verdict" not in run("fuse", "answers.csv", "--model", "majority").stdout
 
 
 def write_tags(n_sequences: int = 40) -> None:
@@ -255,19 +196,6 @@ def test_tagged_sequences(folder):
     # Without tags there are no spans, and the chain is free.
 
 
-def test_columns_classes_weights_duplicates(folder):
-    write_lines(
-        folder / "odd.csv", "thing,who,said,trust", "1,a,x,0.5", "1,a,y,1", "1,b,x,1", "2,a,unsure,1", "2,b,y,0.25"
-    )
-    columns = ["--item", "thing", "--worker", "who", "--label", "said", "--weight", "trust"]
-    result = run("fuse", "odd.csv", *columns, "--classes", "y, x", "--duplicates", "first", "-o", "out.csv", "--json")
-    assert result.exit_code == 0, result.output
-    figures = json.loads(result.stdout)
-    assert figures["classes"] == ["y", "x"]
-    assert figures["answers"] == 4
-    assert read_table("out.csv").table.column_names == ["item", "label", "confidence", "p(y)", "p(x)"]
-
-
 def test_gold_is_kept_and_strangers_are_counted(answers):
     write_lines(answers.parent / "gold.csv", "item,label", "i000,ant", "i001,bee", "nobody,ant")
     result = run("fuse", "answers.csv", "--gold", "gold.csv", "-o", "labels.csv")
@@ -277,14 +205,6 @@ def test_gold_is_kept_and_strangers_are_counted(answers):
     labels = read_table("labels.csv").table.slice(0, 2)
     assert labels["label"].to_pylist() == ["ant", "bee"]
     assert [float(confidence) for confidence in labels["confidence"].to_pylist()] == [1, 1]
-
-
-def test_gold_with_names_of_its_own(answers):
-    write_lines(Path("gold.csv"), "thing,truth", "i000,ant", "i001,bee")
-    assert_refused(run("fuse", "answers.csv", "--gold", "gold.csv"), "gold.csv", "no column for the item")
-    write_table(read_table("answers.csv").table.rename_columns(["thing", "worker", "said"]), "other.csv")
-    names = ["--item", "thing", "--label", "said"]
-    assert json.loads(run("fuse", "other.csv", "--gold", "gold.csv", *names, "--json").stdout)["gold"] == 2
 
 
 # Bad input: exit code 2, one line that says what, where and what to do, and nothing written
@@ -575,37 +495,6 @@ def test_evaluate(scored):
     assert run("evaluate", "labels.csv", "gold.csv", "--quiet").stdout == ""
 
 
-def test_evaluate_what_fuse_wrote(answers):
-    write_lines(Path("gold.csv"), "item,label", "i000,ant", "i001,bee")
-    for suffix in ("csv", "tsv", "jsonl", "parquet", "arrow"):
-        run("fuse", "answers.csv", "-o", f"labels.{suffix}", "--quiet")
-        result = run("evaluate", f"labels.{suffix}", "gold.csv", "--json")
-        figures = json.loads(result.stdout)
-        assert figures["n_matched"] == 2
-        assert figures["log_loss"] is not None
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize(
-    ("labels", "gold"),
-    [
-        ([7, 8], ["7", "8"]),
-        ([1.0, 2.5], [1.0, 2.5]),
-        (["1.0", "1"], ["1.0", "1"]),
-    ],
-)
-def test_evaluate_across_types(suffix, labels, gold, folder):
-    table = {"item": [1, 2], "label": labels} | {
-        f"p({label})": [float(i == j) for j in range(2)] for i, label in enumerate(labels)
-    }
-    write_table(pa.table(table), f"labels.{suffix}")
-    write_table(pa.table({"item": ["1", "2"], "label": gold}), "gold.parquet")
-    figures = json.loads(run("evaluate", f"labels.{suffix}", "gold.parquet", "--json").stdout)
-    expected = 0.5 if "x" in labels else 1.0
-    assert (figures["n_matched"], figures["accuracy"]) == (2, expected)
-    assert figures["log_loss"] == pytest.approx(0 if expected == 1 else -np.log(1e-10) / 2)
-
-
 def test_evaluate_refuses(scored):
     write_lines(Path("twice.csv"), "item,label", "a,x", "b,x", "a,y")
     write_lines(Path("strangers.csv"), "item,label", "q,x")
@@ -632,13 +521,6 @@ def test_evaluate_from_python_takes_models_paths_and_dicts(folder):
     assert cs.evaluate(model, {"item": [1, 2], "label": ["x", "x"]}) == expected
 
 
-def test_when_every_label_is_known_no_verdict_is_given(answers):
-    run("fuse", "answers.csv", "-o", "labels.csv", "-q")
-    result = run("fuse", "answers.csv", "--gold", "labels.csv")
-    assert "labels.csv looks like labels that consilience fused" in result.stderr
-    assert "The label of every item is known, so nothing was fused." in " ".join(result.stdout.split())
-
-
 # demo, help, version
 
 
@@ -654,20 +536,6 @@ def test_demo(tmp_path, monkeypatch):
     assert "consilience fuse answers.csv" in result.stdout
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
-
-
-def test_the_demo_writes_a_report(tmp_path, monkeypatch):
-    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
-    monkeypatch.chdir(tmp_path)
-    report = tmp_path / "demo-report.html"
-    assert "demo-report.html says whether to trust the labels. Open it in a browser." in run("demo").stdout
-    page = report.read_text(encoding="utf-8")
-    command = "consilience fuse demo-answers.csv --report demo-report.html --gold gold.csv"
-    assert command in re.sub("<[^>]*>", "", page)
-    assert run("demo").exit_code == 0
-    assert report.read_text(encoding="utf-8") == page  # a report is replaced
-    (tmp_path / "gold.csv").write_text("item,label,random\n0,cat,true\n")
-    assert run("fuse", "demo-answers.csv", "--gold", "gold.csv", "--report", "demo-report.html", "-q").exit_code == 0
 
 
 def test_the_page_names_every_command_and_no_option_that_is_not_there():

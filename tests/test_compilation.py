@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
-from consilience.kernels import compile as compilation
 from consilience.kernels import freeze
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.graph import sweep_mean_field, sweep_messages, sweep_modes
-from effort import examples, rest_robust
+from effort import examples
 
 # ------------------------------------------------------------------------------------------------------------- widths
 
@@ -107,22 +106,6 @@ def test_both_widths_give_the_same_bits(seed, n_classes, run):
     plain, unrolled = (run(np.random.default_rng(seed), n_classes, width_of(n_classes, size)) for size in (0, LARGE))
     for one, other in zip(plain, unrolled, strict=True):
         assert np.array_equal(one, other)
-
-
-@pytest.mark.parametrize("name", rest_robust(["DawidSkene", "HiddenMarkov", "MarkovField"]))
-def test_both_widths_give_the_same_fit(name, monkeypatch):
-    crowd = {
-        "DawidSkene": lambda: cs.simulate.independent(200, n_workers=8, n_classes=3, seed=1),
-        "HiddenMarkov": lambda: cs.simulate.sequences(15, length=12, n_workers=5, n_classes=3, seed=1),
-        "MarkovField": lambda: cs.simulate.network(200, n_workers=5, n_classes=3, seed=1),
-    }[name]()
-    graph = crowd.graph if name == "MarkovField" else None
-    plain = getattr(cs, name)().fit(crowd.responses, graph=graph)
-    monkeypatch.setattr(compilation, "LARGE", 0)
-    unrolled = getattr(cs, name)().fit(crowd.responses, graph=graph)
-    assert np.array_equal(plain.posterior_, unrolled.posterior_)
-    assert np.array_equal(plain.labels_, unrolled.labels_)
-    assert np.array_equal(plain.trace_, unrolled.trace_)
 
 
 # ------------------------------------------------------------------------------------------------- what gets compiled

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
-import crowdkit.aggregation
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +13,9 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.answers import blocks
-from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
+from consilience.errors import ConvergenceWarning, DataWarning, InputError
 from consilience.inference.hidden_answers import raise_to
-from effort import examples, rest_robust
+from effort import examples
 
 ESTIMATIONS = ["em", "variational"]
 
@@ -131,17 +129,6 @@ def test_prior(estimation, prior):
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
-@pytest.mark.parametrize("known", [False, True])
-def test_weights(estimation, known):
-    r = weighted_responses(oracles.simulate(4, n_items=50, n_classes=3)[0])
-    assert r.weight is not None
-    gold = {int(r.items[3]): 1, int(r.items[4]): 0} if known else None
-    model = dawid_skene(estimation=estimation, tol=0, max_iter=15).fit(r, gold=gold)
-    assert_like_twin(model, twin_of(model, r, 15, gold))
-    assert_never_falls(model.trace_)
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_labels_that_are_no_classes_and_classes_nobody_said(estimation):
     answers, *_ = oracles.simulate(6, n_items=70, n_classes=3, n_labels=4, skill=(0.4, 0.8))
     names = np.array(["a", "b", "c", "unsure"])
@@ -214,21 +201,6 @@ def test_bound_is_its_definition(size, n_iter):
 
 
 # ----------------------------------------------------------------------------------------------------- other libraries
-
-
-@pytest.mark.parametrize("n_iter", [1, 2, 5, 20])
-@pytest.mark.parametrize("share", [1.0, 0.6])
-def test_crowd_kit(n_iter, share):
-    """Its posterior is older than its matrices by one M-step: ours after n iterations is its after n + 1."""
-    answers, *_ = oracles.simulate(12, n_items=400, n_workers=5, n_classes=3, share=share, skill=(0.5, 0.7), spread=20)
-    r = responses_of(answers)
-    item, worker = np.nonzero(answers >= 0)
-    frame = pd.DataFrame({"task": item, "worker": worker, "label": answers[item, worker]})
-    rival = crowdkit.aggregation.DawidSkene(n_iter=n_iter + 1, tol=-np.inf)
-    expected = rival.fit_predict_proba(frame).sort_index()[[0, 1, 2]].to_numpy()
-    model = dawid_skene(estimation="em", smoothing=0, tol=0, max_iter=n_iter).fit(r)
-    assert model.confusion_.min() > 1e-3  # crowd-kit raises smaller ones
-    np.testing.assert_allclose(model.posterior_, expected, atol=1e-8)
 
 
 # Dawid and Skene (1979), Table 1: 45 patients, seen three times by the first observer and once by the other four.
@@ -313,18 +285,6 @@ def test_objective_never_falls_and_fit_is_predict(problem):
     known = gold_codes(r, gold)
     assert (model.posterior_[known >= 0, known[known >= 0]] == 1).all()
     assert np.isfinite(model.score(r, gold=gold))
-
-
-@examples(40)
-@given(problem=problems(), n_init=st.integers(2, 4))
-def test_objective_never_falls_from_any_start(problem, n_init):
-    r, gold, options = problem
-    start = np.random.default_rng(0).dirichlet(np.ones(r.n_labels), size=(r.n_workers, r.n_classes))
-    model = dawid_skene(**options, start=start, n_init=n_init, tol=0, max_iter=8).fit(r, gold=gold)
-    assert list(model.result_.course.starts) == ["given", *(f"random {i}" for i in range(1, n_init))]
-    for trace in model.result_.course.starts.values():
-        assert_never_falls(trace)
-    assert model.trace_[-1] == max(trace[-1] for trace in model.result_.course.starts.values())
 
 
 def test_tolerance_and_iterations():
@@ -424,26 +384,6 @@ def test_splitting_into_blocks(estimation, size, monkeypatch):
 
 
 # ----------------------------------------------------------------------------------------------------------- recovery
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_known_parameters_are_recovered(estimation):
-    """Errors shrink as 1 / sqrt(n)."""
-    rng = np.random.default_rng(0)
-    confusion = oracles.simulate(20, n_items=1, n_workers=8, n_classes=3, skill=(0.6, 0.9))[3]
-    prior = np.array([0.5, 0.3, 0.2])
-    errors = {}
-    for n in (1000, 4000, 16_000, 64_000):
-        truth = rng.choice(3, n, p=prior)
-        drawn = rng.random((n, 8, 1))
-        answers = (drawn > np.cumsum(confusion, axis=2)[:, truth].transpose(1, 0, 2)).sum(axis=2).clip(max=2)
-        model = dawid_skene(estimation=estimation).fit(responses_of(answers))
-        errors[n] = max(np.abs(model.confusion_ - confusion).max(), np.abs(model.prior_ - prior).max())
-        assert errors[n] < 3.5 / np.sqrt(n), errors
-        # Labels are as good as the truth's own parameters make them.
-        known = oracles.dense_posterior(np.eye(3)[answers[:500]], np.log(confusion), np.log(prior))[0]
-        assert np.mean(model.labels_[:500] == known.argmax(axis=1)) > 0.98
-    assert errors[64_000] < errors[1000] / 4
 
 
 # ------------------------------------------------------------------------------------------------------------- starts
@@ -572,18 +512,6 @@ def fit_edge(r, options, **more):
     return model
 
 
-@pytest.mark.parametrize("options", rest_robust(EDGES, 2))
-def test_ten_thousand_answers_on_one_item(options):
-    rng = np.random.default_rng(29)
-    answers = np.full((30, 10_000), -1)
-    answers[0] = rng.choice(3, 10_000, p=[0.2, 0.7, 0.1])
-    answers[1:, :20] = rng.integers(0, 3, (29, 1))
-    model = fit_edge(responses_of(answers), options)
-    assert model.labels_[0] == 1
-    assert model.uncalibrated_posterior_[0, 1] > 0.99
-    assert np.array_equal(model.labels_[1:], answers[1:, 0])
-
-
 @pytest.mark.parametrize("options", EDGES)
 def test_a_worker_with_one_answer_and_one_with_none(options):
     answers, truth, *_ = oracles.simulate(31, n_items=100, n_workers=6, skill=(0.7, 0.9), share=1.0)
@@ -598,20 +526,6 @@ def test_a_worker_with_one_answer_and_one_with_none(options):
     if options.get("smoothing") == 0:  # nothing is known: as the crowd does
         crowd = np.einsum("iml,ik->kl", oracles.densify(responses_of(answers)), model.uncalibrated_posterior_)
         np.testing.assert_allclose(model.confusion_[5], crowd / crowd.sum(axis=1, keepdims=True), atol=1e-3)
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_a_class_never_answered(options):
-    answers, truth, *_ = oracles.simulate(32, n_items=100, n_classes=2, skill=(0.8, 0.9))
-    model = fit_edge(responses_of(answers, classes=[0, 7, 1]), options)
-    assert model.classes_.tolist() == [0, 7, 1]
-    assert model.confusion_.shape == (6, 3, 2)
-    if options == {"estimation": "em"}:
-        # To the mode a class without a name is a cluster like any other, and it takes the doubtful items.
-        assert np.mean(model.labels_ == truth) > 0.8
-    else:
-        assert model.posterior_[:, 1].max() < 0.01
-        assert np.mean(model.labels_ == truth) > 0.9
 
 
 @pytest.mark.parametrize("options", EDGES)
@@ -631,22 +545,6 @@ def test_an_item_nobody_answered_gets_the_prior(options):
     np.testing.assert_allclose(model.posterior_[400], model.prior_, atol=0.01)
     # All that is said about it is its gold label.
     assert fit_edge(r, options, gold={1000: 2}).posterior_[400].tolist() == [0, 0, 1]
-
-
-@pytest.mark.parametrize("options", EDGES)
-def test_unsure_tells_what_it_can(options):
-    """A worker who is unsure of one class only: "unsure" speaks for it."""
-    rng = np.random.default_rng(34)
-    truth = rng.integers(0, 2, 300)
-    good = np.where(rng.random((300, 4)) < 0.85, truth[:, None], 1 - truth[:, None])
-    shy = np.where(truth == 1, 2, 0)[:, None]
-    r = responses_of(np.hstack([good, shy]), labels=["a", "b", "unsure"], classes=["a", "b"])
-    model = fit_edge(r, options)
-    assert model.confusion_.shape == (5, 2, 3)
-    assert model.confusion_[4, 1, 2] > 0.95
-    assert set(model.labels_) == {"a", "b"}
-    only = model.predict_proba({"item": [0], "worker": [4], "label": ["unsure"]})
-    assert only[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("options", EDGES)
@@ -672,19 +570,3 @@ def test_log_evidence_far_below_the_range_of_doubles():
     for options in EDGES:
         model = dawid_skene(**options | {"tol": 0, "max_iter": 2}).fit(r)
         assert_like_twin(model, twin_of(model, r, 2), tolerance=1e-9)
-
-
-def test_no_iterations_leave_the_start_as_it_is():
-    crowd = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=4)
-    r, confusion = crowd.responses, crowd.parameters.confusion
-    model = dawid_skene(start=confusion, max_iter=0, estimation="em").fit(r)
-    np.testing.assert_allclose(model.confusion_, confusion, atol=1e-12)
-    evidence = np.ones((300, 3))
-    for n, m, f in zip(r.item_of_answer(), r.worker, r.label, strict=True):
-        evidence[n] *= confusion[m, :, f]
-    posterior = evidence * model.prior_
-    np.testing.assert_allclose(model.posterior_, posterior / posterior.sum(axis=1, keepdims=True), atol=1e-9)
-    assert (model.n_iter_, model.converged_) == (0, False)
-    for options in ({"start": "best"}, {"n_init": 2}):
-        with pytest.raises(ParameterError, match="starts cannot be compared"):
-            dawid_skene(max_iter=0, **options).fit(r)

@@ -8,7 +8,7 @@ import pytest
 
 from consilience.answers import columns as vocabulary
 from consilience.answers.answers import Answers
-from consilience.answers.columns import count_codes, encode_in_order_of_appearance, encode_sorted
+from consilience.answers.columns import encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import columns as column_kernels
 from consilience.kernels.columns import order_by
@@ -62,13 +62,6 @@ def test_orders_are_stable(monkeypatch):
         order, offsets = order_by(keys, 75)
         assert order.tolist() == sorted(range(3000), key=lambda place: keys[place])
         assert offsets.tolist() == [int((keys < key).sum()) for key in range(76)]
-
-
-def test_counts_of_codes(monkeypatch):
-    codes = np.random.default_rng(8).integers(0, 30, 1000).astype(np.int32)
-    monkeypatch.setattr(vocabulary, "AT_ONCE", 64)
-    assert np.array_equal(count_codes(codes, 33), np.bincount(codes, minlength=33))
-    assert count_codes(codes[:0], 2).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("shuffled", [False, True])

@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_matrix, save_npz
 
 import consilience as cs
-from benchmarks import real_crowds
 from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
@@ -19,16 +18,11 @@ from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.inference.estimator import renew
 from consilience.inference.guidance import (
     N_FOLDS,
-    choose_strength,
     find_folds,
-    log_loss,
-    loss_of_answers,
-    make_trainers,
 )
 from consilience.inference.hidden_answers import POWERS, find_leads, raise_to
 from consilience.inference.sources import Source
 from consilience.results.calibration import score_by_classifier
-from real_data import needs_data
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -77,30 +71,6 @@ def test_features_that_tell_nothing_have_no_say(n_features):
     assert model.classifier_ is None
     assert len(model.disagreements()) == len(model.classifier_report()) == 0
     np.testing.assert_array_equal(model.predict_proba(R, features=noise), alone.predict_proba(R))
-
-
-def test_a_classifier_is_judged_by_the_probability_of_the_answers():
-    """The loss is minus log p(answers | features) but for what does not depend on the classifier."""
-    rng = np.random.default_rng(0)
-    alone, judged = rng.dirichlet(np.ones(3), 40), rng.dirichlet(np.ones(3), (2, 40))
-    chances = (
-        alone / alone.mean(axis=0) * rng.uniform(0.1, 1, (40, 1))
-    )  # p(answers | class), by which `alone` came about
-    losses = [loss_of_answers(alone, each) for each in judged]
-    logs = [np.log((chances * each).sum(axis=1)) for each in judged]
-    np.testing.assert_allclose(losses[0] - losses[1], logs[1] - logs[0], atol=1e-12)
-
-
-def test_better_labels_call_for_a_stronger_classifier():
-    """Noisy labels call for a small C. One that has learned from the true labels may be surer than these are."""
-    r, features, truth = make_crowd(n_classes=4, n_features=12, apart=3, answers=2, seed=3)
-    alone = cs.DawidSkene(calibration="none").fit(r).posterior_
-    rows, units = np.arange(r.n_items), np.arange(r.n_items)
-    trainers = make_trainers(cs.DawidSkene(), r, match_features(features, r))
-    by = alone, rows, units, units % 5
-    weak, gain, error = choose_strength(trainers, alone, *by, log_loss)
-    assert gain > error
-    assert weak < choose_strength(trainers, np.eye(4)[truth], *by, loss_of_answers)[0]
 
 
 def test_folds_hold_whole_sequences_and_go_by_ids():
@@ -186,47 +156,7 @@ def test_items_without_answers_are_judged_by_the_classifier():
     assert cs.metrics.accuracy(expected, with_answers) > cs.metrics.accuracy(expected, model.predict(new))
 
 
-def test_any_classifier_will_do():
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MinMaxScaler
-    from sklearn.svm import LinearSVC
-
-    forest = RandomForestClassifier(8, random_state=0, min_samples_leaf=5)
-    for classifier in (forest, make_pipeline(MinMaxScaler(), forest)):
-        model = cs.DawidSkene(classifier=classifier, calibration="none").fit(R, features=X)
-        assert model.feature_findings_.used
-        assert not hasattr(classifier, "classes_")
-        assert cs.metrics.accuracy(TRUTH, model.classifier_.predict(X)) > 0.7
-        assert np.isfinite(model.posterior_).all()
-    with pytest.raises(ParameterError, match="classifier"):
-        cs.DawidSkene(classifier=LinearSVC()).fit(R, features=X)
-
-
-def test_the_classifier_can_be_used_afterwards(guided):
-    pipeline = guided.classifier_
-    np.testing.assert_allclose(pipeline.predict_proba(X), guided.result_.guidance.guide.judge.judge(X), rtol=1e-6)
-    assert cs.metrics.accuracy(TRUTH, pipeline.predict(X)) > 0.7
-
-
 ENDS = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
-
-
-def test_reports(guided):
-    report = guided.classifier_report().to_pylist()[0]
-    assert report["worker"] == "classifier"
-    assert report["answers"] == R.n_items
-    assert 0.6 < report["accuracy"] < 0.95
-    assert len(guided.worker_report()) == R.n_workers
-    table = guided.disagreements().to_pandas()
-    assert (table["crowd_label"] != table["classifier_label"]).all()
-    product = table["crowd_confidence"] * table["classifier_confidence"]
-    assert (np.diff(product) <= 0).all()
-    assert list(table.columns)[:2] == ["item", "label"]
-    assert len(guided.disagreements(5)) == 5
-    # Either may be wrong: both are right far less often than elsewhere.
-    crowd_right = (table["crowd_label"] == TRUTH[table["item"]]).mean()
-    assert crowd_right < 0.7
 
 
 def test_models_without_features_say_so(guided):
@@ -338,18 +268,6 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     )
 
 
-@pytest.mark.robust
-@needs_data
-@pytest.mark.parametrize(("name", "least"), [("music", 0.795), ("sentence_polarity", 0.916)])
-def test_real_crowds(name, least):
-    crowd = real_crowds.load(name)
-    table = {"item": crowd.items, "x": list(crowd.features)}
-    alone, model = cs.DawidSkene().fit(crowd.responses), cs.DawidSkene().fit(crowd.responses, features=table)
-    scores = [cs.evaluate(each, crowd.gold) for each in (alone, model)]
-    assert scores[1].macro_f1 > max(least, scores[0].macro_f1)
-    assert scores[1].log_loss < scores[0].log_loss
-
-
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [([[0]], "only 1 item"), ([[0, 0]] * 30, "all items have the same label"), ([[0], [1]], "only 2 items with")],
@@ -360,15 +278,6 @@ def test_too_little_to_learn_from(answers, reason, tmp_path):
         model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
     assert not model.feature_findings_.used
     assert cs.load(model.save(tmp_path / "m")).explain_features() == model.explain_features()
-
-
-def test_rows_in_another_order_are_the_same_fit():
-    order = np.random.default_rng(7).permutation(R.n_items)
-    table = pd.DataFrame({"item": R.item_of_answer(), "worker": R.worker, "label": R.label})
-    one = cs.DawidSkene().fit(table, features=pd.DataFrame({"item": np.arange(400), "x": list(X)}))
-    shuffled = pd.concat([table[table["item"] == n] for n in order])
-    other = cs.DawidSkene().fit(shuffled, features=pd.DataFrame({"item": order, "x": list(X[order])}))
-    np.testing.assert_allclose(other.posterior_, one.posterior_[order], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -388,37 +297,12 @@ def test_bad_features_are_refused(features, words):
         cs.DawidSkene().fit(R, features=features)
 
 
-def test_other_items_by_their_features_alone(guided, tmp_path):
-    chances = guided.predict_proba(None, features=X[:5])
-    assert chances.shape == (5, 3)
-    by_hand = guided.classifier_.predict_proba(X[:5])
-    assert (chances.argmax(axis=1) == by_hand.argmax(axis=1)).all()
-    table = pd.DataFrame({"item": list("abc"), "x": list(X[:3])})
-    back = cs.load(guided.save(tmp_path / "m"))
-    np.testing.assert_array_equal(back.predict(None, features=table), guided.predict(None, features=X[:3]))
-
-
 def test_gaps_are_named_and_left_to_classifiers_that_take_them():
 
     gaps = pd.DataFrame(X, columns=list("abcdef")).assign(item=R.items)
     gaps.loc[3, "b"] = np.nan
     with pytest.raises(InputError, match=r"numbers \(1\). The first one is in column 'b', of item 3"):
         cs.DawidSkene().fit(R, features=gaps)
-
-
-def test_disagreements_are_about_items_with_answers():
-    r = cs.Answers.from_frame(
-        {"item": R.item_of_answer()[:900], "worker": R.worker[:900], "label": R.label[:900]}, items=range(400)
-    )
-    gold = {n: int(TRUTH[n]) for n in range(50)}
-    model = cs.DawidSkene().fit(r, features=X, gold=gold)
-    items = model.disagreements()["item"].to_pylist()
-    assert len(items) > 10
-    assert 50 <= min(items) <= max(items) < 300
-    assert model.classifier_report()["answers"].to_pylist() == [250]
-    for n in (-1, 1.5):
-        with pytest.raises(ParameterError, match="whole number >= 0"):
-            model.disagreements(n)
 
 
 def test_classifiers_that_fail_are_named():
@@ -440,21 +324,3 @@ def test_classifiers_that_fail_are_named():
 
     with pytest.raises(InputError, match="Broken cannot be trained: out of luck"):
         cs.DawidSkene(classifier=Broken()).fit(R, features=X)
-
-
-def test_scores_and_checks_take_features():
-    with_features = cs.held_out_score(cs.DawidSkene(), R, features=X)
-    lead, error = with_features.minus(cs.held_out_score(cs.DawidSkene(), R))
-    assert lead > 2 * error
-    with pytest.raises(ParameterError, match="takes neither features"):
-        cs.held_out_score(cs.MajorityVote(), R, features=X)
-
-
-def test_one_answer_per_item_points_to_the_disagreements():
-    votes = np.full((400, 4), -1)
-    votes[np.arange(400), np.arange(400) % 4] = np.where(np.random.default_rng(0).random(400) < 0.8, TRUTH, 0)
-    with pytest.warns(DataWarning, match=r"confidence is left empty.*Look at items that the classifier doubts: dis"):
-        model = cs.fuse(cs.Answers.from_matrix(votes), features=X)
-    table = model.disagreements().to_pandas()
-    wrong = (table["crowd_label"] != TRUTH[table["item"]]).to_numpy()
-    assert wrong[:15].mean() > 2 * (model.labels_ != TRUTH).mean()

@@ -20,7 +20,6 @@ from consilience.inference.structures.field import (
     run_belief_propagation,
     run_mean_field,
 )
-from consilience.kernels.chain import forward_backward
 from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.graph import (
     field_objective,
@@ -237,21 +236,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(shape, large):
     np.testing.assert_allclose(add_neighbours(graph, one, 3), graph.to_scipy() @ one, atol=1e-12)
 
 
-def test_fits_of_large_graphs_do_not_depend_on_the_number_of_threads(large):
-    crowd = cs.simulate.network(300, n_workers=5, n_classes=3, degree=4, seed=3)
-    fits = [
-        cs.MarkovField(coupling=0.5, inference=inference).fit(
-            crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n)
-        )
-        for inference in ("mean_field", "icm")
-        for n in (1, 3)
-    ]
-    for one, other in (fits[:2], fits[2:]):
-        np.testing.assert_array_equal(one.posterior_, other.posterior_)
-        np.testing.assert_array_equal(one.trace_, other.trace_)
-    assert (np.diff(fits[0].trace_) >= -1e-9 * abs(fits[0].trace_[-1])).all()
-
-
 # ----------------------------------------------------------------------------------------------------------------- ICM
 
 
@@ -292,28 +276,6 @@ def test_belief_propagation_is_exact_on_trees(problem):
     assert graph.is_forest
     exact = enumerate_field(graph, finite, coupling)[0]
     np.testing.assert_allclose(propagate(graph, unary, coupling, 1, 1e-3), exact, atol=1e-10)
-
-
-@pytest.mark.parametrize("length", [1, 2, 300])
-@pytest.mark.parametrize("order", ["forward", "backward", "random"])
-@pytest.mark.parametrize("n_classes", [2, 5, 20])
-def test_a_chain_by_belief_propagation_is_forward_backward(length, order, n_classes):
-    rng = np.random.default_rng(length)
-    evidence, prior, coupling = rng.random((length, n_classes)) ** 3, rng.dirichlet(np.ones(n_classes)), 2.5
-    evidence[length // 2] = np.arange(n_classes) == 1
-    place = {"forward": np.arange(length), "backward": np.arange(length)[::-1], "random": rng.permutation(length)}[
-        order
-    ]
-    graph = graph_of(length, list(itertools.pairwise(place)))
-    unary = np.empty_like(evidence)
-    with np.errstate(divide="ignore"):
-        unary[place] = np.log(evidence * prior)
-    pair = prior * np.exp(coupling * np.eye(n_classes))  # from any class to k: pi_k, and more if it stays
-    counts = np.zeros(n_classes), np.zeros((n_classes, n_classes)), np.zeros(n_classes)
-    expected = evidence.copy()
-    ends = np.array([0, length])
-    forward_backward(ends, expected, prior, pair, np.ones(n_classes), *counts, width_of(n_classes, LARGE))
-    np.testing.assert_allclose(propagate(graph, unary, coupling)[place], expected, atol=1e-10)
 
 
 # ------------------------------------------------------------------------------------------------------------ extremes

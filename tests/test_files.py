@@ -1,16 +1,13 @@
 import gzip
-import json
 import os
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import consilience as cs
 from consilience import formats
 from consilience.errors import InputError
 from consilience.formats import (
@@ -26,7 +23,6 @@ from consilience.formats import (
 )
 from consilience.formats.reading import read_table
 from consilience.formats.writing import check_table_path, check_writable, replace_file, write_table
-from consilience.models.opening import as_responses
 from effort import examples
 
 SUFFIXES = list_suffixes(writable_formats())
@@ -93,13 +89,6 @@ def test_round_trip_of_any_text(suffix, data):
         back = {name: [None if cell is None else str(cell) for cell in cells] for name, cells in back.items()}
         columns = {name: [cell or None for cell in cells] for name, cells in columns.items()}
     assert back == columns
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".arrow"])
-def test_types_survive(folder, suffix):
-    table = pa.table({"i": [1, None, 2**62], "f": [0.1, 2.5, None], "b": [True, None, False]})
-    write_table(table, f"table{suffix}")
-    assert read_table(f"table{suffix}").table.equals(table)
 
 
 # The register of formats
@@ -180,39 +169,10 @@ def test_line_ends_blank_lines_and_byte_order_mark(folder, content):
 # JSON lines
 
 
-@pytest.mark.parametrize("text", ["2020-01-01", "2020-01-01 10:00:00", "2020-01-01T10:00:00Z", "2020-01-01T10:00"])
-def test_times_stay_text(folder, text):
-    lines = [{"n": 1, "t": text, "u": "x"}, {"n": 2, "t": None, "u": text}, {"n": 3, "t": text, "u": "y"}]
-    table = read("a.jsonl", "\n".join(map(json.dumps, lines)))
-    assert table.to_pylist() == lines
-    assert table.column_names == ["n", "t", "u"]
-
-
 # Answers
 
 
 ANSWERS = "item,who,label\n1,a,x\n2,a,y\n1,b,x\n"
-
-
-def test_items_may_be_in_a_file(folder):
-    write("a.csv", ANSWERS)
-    write("items.csv", "task\n3\n2\n")
-    frame = read_table("a.csv").table
-    for items in ("items.csv", Path("items.csv")):
-        for r in (
-            cs.read_answers("a.csv", worker="who", items=items),
-            as_responses("a.csv", worker="who", items=items),
-            as_responses(frame, worker="who", items=items),
-        ):
-            assert r.items.tolist() == [3, 2, 1]
-    assert cs.fuse("a.csv", model="majority", worker="who", items="items.csv").to_frame()["item"].to_pylist() == [
-        3,
-        2,
-        1,
-    ]
-    assert "'itmes.csv' does not exist. Did you mean 'items.csv'?" in message(
-        lambda: cs.read_answers("a.csv", worker="who", items="itmes.csv")
-    )
 
 
 # Several files
@@ -233,23 +193,7 @@ def test_folder_and_glob(folder):
     assert read_table("[a].csv").table.num_rows == 1
 
 
-def test_integers_and_text_of_several_files_become_text(folder):
-    write("d/1.csv", "a,b,c\n1,1,\n")
-    write("d/2.csv", "a,b,c\n02,2,5\n")
-    write("d/3.csv", "a,b,c\n,,\n")
-    table = read_table("d").table
-    assert table.to_pydict() == {"a": ["1", "02", None], "b": [1, 2, None], "c": [None, 5, None]}
-    assert table.schema.types == [pa.string(), pa.int64(), pa.int64()]
-
-
 # Where a row stands
-
-
-def test_locate_counts_lines_as_an_editor_does(folder):
-    source = read_table(write("a.csv", 'a,b\n\n1,x\n2,"y\n\nz"\n3,5" disk\n4,z\n'))
-    assert [source.locate(row) for row in range(4)] == [f"a.csv, line {line}" for line in (3, 4, 7, 8)]
-    source = read_table(write("a.jsonl", '{"a": 1}\n\n{"a": 2}\n'))
-    assert [source.locate(row) for row in range(2)] == ["a.jsonl, line 1", "a.jsonl, line 3"]
 
 
 # Errors of reading
@@ -328,20 +272,6 @@ def test_broken_json(folder, line, words):
     error = message(read_table, write("a.jsonl", '{"a": "x"}\n\n' + line + "\n"))
     assert words in error
     assert "a.jsonl" in error
-
-
-def test_duplicate_columns(folder):
-    assert "'a.csv' has more than one column called 'a'" in message(read_table, write("a.csv", "a,b,a\n1,2,3\n"))
-    pq.write_table(pa.table([[1], [2]], ["b", "b"]), "a.parquet")
-    assert "more than one column called 'b'" in message(read_table, "a.parquet")
-
-
-def test_files_with_different_columns(folder):
-    write("d/1.csv", "a,b\n1,2\n")
-    write("d/2.csv", "a\n1\n")
-    assert "2.csv' has no column 'b'" in message(read_table, "d")
-    write("d/2.csv", "a,b,c\n1,2,3\n")
-    assert "1.csv' has no column 'c'" in message(read_table, "d")
 
 
 # Writing

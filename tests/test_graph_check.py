@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from benchmarks.masks import dice, draw_masks, draw_noise
+from benchmarks.masks import draw_masks, draw_noise
 from command_line import run
 from consilience.checks.graph_check import correlate_errors, measure_agreement
 from consilience.errors import DataWarning
-from effort import examples, rest_robust
-
-AGREES = "The graph is informative about these labels: neighbouring items agree more than by chance"
-NO_SAY = "The graph has almost no effect on these labels ("
-CHANCE = "Neighbouring items do not clearly agree more than by chance ("
-ALIKE = "Workers tend to make the same error on neighbouring items of the graph (correlation "
-UNKNOWN = "There are too few answers to tell whether workers make the same error on neighbouring items."
-RIGHT = "Only known labels can tell whether the changed labels are right."
+from effort import examples
 
 
 def network(**keywords):
@@ -148,54 +141,6 @@ def situation(name):
     return crowd.responses, crowd.graph.shuffled(3) if name == "shuffled" else crowd.graph
 
 
-@pytest.mark.parametrize(
-    ("name", "start", "parts", "warned"),
-    [
-        (
-            "outlines",
-            AGREES,
-            [ALIKE, "so the graph may "],
-            "same error on neighbouring items of the graph (correlation 0.",
-        ),
-        pytest.param("outlines, shuffled", NO_SAY, [], None, marks=pytest.mark.robust),
-        ("one reader", AGREES, [UNKNOWN], None),
-        (
-            "noise on pixels",
-            AGREES,
-            ["errors of workers on neighbouring items have a correlation of -0.01.", RIGHT],
-            None,
-        ),
-        pytest.param(
-            "weak workers, shuffled",
-            CHANCE,
-            [],
-            "The graph may not be informative about these labels: neighbouring items do not clearly agree",
-            marks=pytest.mark.robust,
-        ),
-        pytest.param("coin flips", NO_SAY, [], None, marks=pytest.mark.robust),
-        ("all agree", AGREES, [UNKNOWN], None),
-        ("network", AGREES, ["errors of workers on neighbouring items have a correlation of ", RIGHT], None),
-        ("shuffled", NO_SAY, [], None),
-        ("one answer each", AGREES, [UNKNOWN], None),
-        ("unlike", NO_SAY, ["Neighbours differ more than by chance. The model makes no use of that."], None),
-        ("tiny", CHANCE, [], "The graph may not be informative"),
-    ],
-)
-def test_what_is_said(name, start, parts, warned):
-    r, graph = situation(name)
-    model, warnings_given = fused_quietly(r, graph)
-    text = str(model.graph_check_)
-    assert text.startswith(start)
-    assert "trusted" not in text
-    for part in parts:
-        assert part in text
-    for other in {ALIKE, UNKNOWN, RIGHT, "Neighbours differ"} - {o for o in (ALIKE, UNKNOWN, RIGHT) if o in parts}:
-        assert other in text if any(other in part for part in parts) else other not in text
-    assert len(warnings_given) == (warned is not None)
-    assert warned is None or warned in warnings_given[0]
-    assert model.graph_check_.sound == (start == AGREES)
-
-
 def one_sided_masks(side=32, recall=0.6, workers=5, seed=0):
     """Return answers of workers who only say 1, on part of the pixels of a disc, and the truth."""
     y, x = np.indices((side, side)) - side / 2
@@ -222,43 +167,6 @@ def test_silence_tells_that_neighbours_agree():
 
 
 # --------------------------------------------------------------------------------- labels where errors run along edges
-
-
-@pytest.mark.parametrize("seed", rest_robust(range(2)))
-def test_masks_are_not_worse_with_the_graph(seed):
-    masks = draw_masks(seed, 40, (1.0, 1.5, 1.5, 2.0, 3.0))
-    fused, (warned,) = fused_quietly(masks.responses, masks.graph)
-    alone = cs.DawidSkene(calibration="none").fit(masks.responses)
-    assert dice(masks.truth, fused.labels_) >= dice(masks.truth, alone.labels_)
-    assert fused.listeners == "unanswered"
-    assert np.array_equal(fused.labels_, alone.labels_)
-    assert f"give coupling={fused.coupling_:.2f}"[:-1] in warned
-    assert "It is not used: all labels come from the answers alone." in warned
-    assert "given" not in fused.explain_coupling()
-    assert fused.explain_coupling().endswith("It counts only for items that nobody answered.")
-
-
-def test_a_coupling_that_is_given_stays():
-    masks = draw_masks(0, 32)
-    fused, warned = fused_quietly(masks.responses, masks.graph, coupling=1.0)
-    assert fused.listeners == "all"
-    assert fused.coupling_ == 1.0
-    assert ALIKE in str(fused.graph_check_)
-    assert not warned
-
-
-def test_pixels_that_nobody_answered_hear_their_neighbours():
-    masks = draw_masks(0, 40)
-    r = masks.responses
-    silent = np.random.default_rng(0).random(r.n_items) < 0.2
-    part = r.keep(~silent[r.item_of_answer()])
-    fused, (warned,) = fused_quietly(part, masks.graph)
-    assert "It is used only for items that nobody answered" in warned
-    alone = cs.DawidSkene().fit(part)
-    assert fused.listeners == "unanswered"
-    assert np.array_equal(fused.labels_[~silent], alone.labels_[~silent])
-    assert np.mean(fused.labels_[silent] == masks.truth[silent]) > 0.95
-    assert np.mean(alone.labels_[silent] == masks.truth[silent]) < 0.9
 
 
 # ------------------------------------------------------------------------------------------------ who hears neighbours

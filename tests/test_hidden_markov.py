@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.answers import blocks
-from consilience.answers.tagging import free_transitions
-from consilience.errors import InputError, ParameterError
-from consilience.inference.em import infer_posterior
+from consilience.errors import ParameterError
 from consilience.inference.hidden_answers import raise_to
-from consilience.inference.structures.chain import Chain
-from consilience.inference.workers.base import ConfusionWorkers
 from effort import examples, rest_robust
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 
@@ -67,19 +63,6 @@ def test_coupling_zero_is_dawid_skene(estimation, kind):
     viterbi = cs.HiddenMarkov(coupling=0.0, **options).fit(r, gold=gold)
     np.testing.assert_array_equal(viterbi.labels_, plain.labels_)
     assert chain.score(r, gold=gold) == pytest.approx(plain.score(r, gold=gold), rel=1e-12)
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-@pytest.mark.parametrize("coupling", [0.0, 0.3, 1.0])
-def test_sequences_of_one_item_are_dawid_skenes(estimation, coupling):
-    answers, *_ = oracles.simulate(3, n_items=50, n_classes=3)
-    r = cs.Answers.from_matrix(answers, lengths=[1] * 50)
-    options = oracles.PLAIN | {"estimation": estimation, "tol": 0, "max_iter": 12}
-    chain = cs.HiddenMarkov(coupling=coupling, **options).fit(r)
-    plain = cs.DawidSkene(**options).fit(cs.Answers.from_matrix(answers))
-    np.testing.assert_allclose(chain.posterior_, plain.posterior_, atol=1e-12)
-    np.testing.assert_allclose(chain.confusion_, plain.confusion_, atol=1e-12)
-    np.testing.assert_allclose(chain.initial_, plain.prior_, atol=1e-12)
 
 
 # -------------------------------------------------------------------------------------------------------- enumeration
@@ -266,33 +249,6 @@ def test_settings_that_make_no_sense(options, words):
         cs.HiddenMarkov(**options).fit(small(1))
 
 
-def test_other_refusals():
-    flat = cs.Answers.from_matrix([[0, 1], [1, 1]])
-    with pytest.raises(InputError, match="sequence= and position="):
-        cs.HiddenMarkov().fit(flat)
-    model = cs.HiddenMarkov(coupling=1.0).fit(small(1))
-    for method in (model.predict, model.predict_proba, model.score):
-        with pytest.raises(InputError, match="sequence= and position="):
-            method(flat)
-    with pytest.raises(ParameterError, match="graph"):
-        model.predict(small(1), graph=1)
-    with pytest.raises(ParameterError, match="graph"):
-        model.fit(small(1), graph=1)
-    with pytest.raises(InputError, match="forbid every step from 1"):
-        cs.HiddenMarkov(transitions=np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], bool)).fit(small(1))
-
-
-def test_small_worlds():
-    one_class = cs.Answers.from_matrix([[0, 0], [0, -1], [0, 0]], lengths=[2, 1])
-    model = cs.HiddenMarkov().fit(one_class)
-    assert (model.labels_ == 0).all()
-    np.testing.assert_array_equal(model.transition_, [[1]])
-    one_answer = cs.Answers.from_matrix([[1]], lengths=[1], labels=["a", "b"])
-    model = cs.HiddenMarkov().fit(one_answer)
-    assert model.labels_.tolist() == ["b"]
-    assert model.coupling_ == 1
-
-
 def test_positions_nobody_answered_are_told_by_their_neighbours():
     frame = {"sequence": [], "position": [], "worker": [], "label": []}
     rng = np.random.default_rng(0)
@@ -420,64 +376,3 @@ def assert_valid(model, r, labels=None):
 
 
 # ----------------------------------------------------------------------------------------------------------- coupling
-
-
-def test_explaining_the_coupling():
-    crowd = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3)
-    model = cs.HiddenMarkov().fit(crowd.responses)
-    assert model.coupling_ == 1
-    assert [entry.coupling for entry in model.coupling_scores_] == [0, 0.1, 0.25, 0.5, 1]
-    text = model.explain_coupling()
-    assert text.startswith("Coupling 1: the Markov chain fits.")
-    assert "predicted best at 1" in text
-    given_one = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
-    assert given_one.explain_coupling() == "Coupling 0.5: it was given."
-    again = cs.HiddenMarkov().fit(crowd.responses)
-    assert again.coupling_scores_ == model.coupling_scores_
-
-
-def test_no_chain_no_coupling():
-    """Shuffled items: neighbours have nothing to say, and the smallest coupling does as well as any."""
-    crowd = cs.simulate.independent(2000, n_workers=8, n_classes=3, accuracy=0.7, seed=3)
-    r = cs.Answers.from_matrix(dense(crowd.responses), lengths=[20] * 100)
-    assert cs.HiddenMarkov().fit(r).coupling_ == 0
-
-
-def oracle_labels(crowd):
-    r, p = crowd.responses, crowd.parameters
-    n_classes = r.n_classes
-    workers = ConfusionWorkers(r.n_workers, r.class_of_label, n_classes)
-    structure = Chain(n_classes, None, 0.0, "em", 1.0, free_transitions(n_classes))
-    placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
-    posterior, _ = infer_posterior(
-        cs.engines.Threads(1),
-        placed,
-        workers.factors(workers.given(p.confusion)),
-        structure.given(p.prior, p.initial, p.transition),
-    )
-    return r.classes[posterior.argmax(axis=1)]
-
-
-@pytest.mark.parametrize("n_sequences", rest_robust([25, 500]))
-def test_simulated_chains(n_sequences):
-    """K = 4, M = 10, sequences of 40, six good workers, random matrices."""
-    ratios, gaps, transition_errors, confusion_errors = [], [], [], []
-    for seed in range(3):
-        crowd = cs.simulate.sequences(n_sequences, length=40, n_workers=10, n_classes=4, seed=seed)
-        truth, p = crowd.truth, crowd.parameters
-        best = cs.metrics.macro_f1(truth, oracle_labels(crowd))
-        model = cs.HiddenMarkov().fit(crowd.responses)
-        full = cs.HiddenMarkov(coupling=1.0).fit(crowd.responses)
-        assert full.trace_[-1] >= full.trace_[0]
-        found, at_one = cs.metrics.macro_f1(truth, model.labels_), cs.metrics.macro_f1(truth, full.labels_)
-        assert model.coupling_ == 1 or found >= at_one - 0.002
-        ratios.append(found / best)
-        gaps.append(best - found)
-        transition_errors.append(cs.metrics.transition_error(p.transition, model.transition_))
-        confusion_errors.append(cs.metrics.confusion_error(p.confusion, model.confusion_))
-    if n_sequences == 25:
-        assert min(ratios) >= 0.94
-    else:
-        assert max(gaps) <= 0.003
-        assert np.mean(transition_errors) <= 0.06
-        assert np.mean(confusion_errors) <= 0.045

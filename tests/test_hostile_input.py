@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import io
 import os
 import subprocess
@@ -61,18 +60,6 @@ def test_times_that_python_cannot_hold(kind, role, categorical):
     said = refusal(cs.fuse, table)
     assert f"Column '{role}' of the table must not hold times" in said
     assert "Write them as text." in said
-
-
-@pytest.mark.parametrize("width", [32, 64, 128, 256])
-def test_decimals_of_every_width(width, folder):
-    if not hasattr(pa, f"decimal{width}"):
-        pytest.skip("this pyarrow has no such decimals")
-    kind = getattr(pa, f"decimal{width}")(5, 2)
-    column = pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.25")] * 2, kind)
-    fused = cs.MajorityVote().fit(answers_with(label=column))
-    assert fused.classes_.tolist() == [decimal.Decimal("1.50"), decimal.Decimal("2.25")]
-    fused.save("fit.model")
-    assert cs.load("fit.model").classes_.tolist() == fused.classes_.tolist()
 
 
 # Categories over batches
@@ -223,25 +210,6 @@ def test_long_messages_are_cut_in_the_middle():
     said = str(InputError(f"The column {LONG} is empty.", "Fill it in."))
     assert said.endswith(" is empty. Fill it in.")
     assert " characters] ..." in said
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("fuse", LONG),
-        ("fuse", "answers.csv", "-o", LONG),
-        ("fuse", "answers.csv", "--item", LONG),
-        ("fuse", "answers.csv", "--gold", LONG),
-        ("fuse", f"--{LONG}"),
-        (LONG,),
-        ("simulate", "independent", "-o", LONG),
-    ],
-    ids=lambda arguments: " ".join(each[:12] for each in arguments),
-)
-def test_long_arguments(answers, arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output[:500]
-    assert 0 < len(result.stderr) <= LONGEST + 1
 
 
 # Python objects

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -115,24 +113,6 @@ def test_known_masks(masks, by_image):
         assert found.labels_.tolist() == expected.labels_.tolist()
 
 
-def test_known_masks_that_do_not_fit(masks):
-    assert (
-        "Put the masks (.png or .npy) of each reader into a folder"
-        in run("fuse", "readers", "--gold", "known/expert").stderr
-    )
-    assert "No masks are known: there are those of 3 readers" in run("fuse", "readers", "--gold", "readers").stderr
-    shutil.move("known/expert/y.npy", "known/expert/z.npy")
-    assert "No image is in both" in run("fuse", "readers", "--gold", "known").stderr
-    np.save("known/expert/x.npy", masks[1:])
-    assert "has the shape (11, 10)" in run("fuse", "readers", "--gold", "known").stderr
-    np.save("known/expert/x.npy", masks)
-    done = run("fuse", "readers", "--gold", "known")
-    assert done.exit_code == 0
-    assert "1 of 2 images whose masks are known do not occur here" in done.stderr
-    np.save("known/expert/x.npy", masks + 1)
-    assert "not among the classes 0, 7" in run("fuse", "readers", "--gold", "known").stderr
-
-
 def test_known_answers_of_a_tool_give_way_to_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -193,31 +173,3 @@ def test_a_table_of_spans_must_fit_the_texts(tables):
         cs.fuse(tables, gold={**wrong, "end": [10**15]})
     with pytest.raises(InputError, match=r"spans\.csv holds the spans of \d+ workers"):
         cs.fuse(tables, gold="spans.csv")
-
-
-def test_spans_are_no_labels_of_tokens(tables):
-    tags = tables.to_responses()
-    with pytest.raises(InputError, match=r"holds spans .* labels of tokens"):
-        cs.evaluate(cs.fuse(tags, calibration="none").to_frame(), "expert.csv")
-
-
-def test_the_page_says_how_to_fuse_spans_again(project):
-    """Tokens are cut by known spans, to which labels in gold.csv belong; so these files are given again."""
-    given = ("--calibration", "none", "--gold", "expert.jsonl", "--report", "r.html")
-    assert run("fuse", "workers.json", *given, "--save", "m").exit_code == 0
-    page = Path("r.html").read_text()
-    command = "fuse workers.json --calibration none --gold expert.jsonl --report r.html --save m --gold gold.csv"
-    assert f"consilience {command}" in re.sub("<.*?>", "", page)
-    review = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])[
-        "review"
-    ]
-    rows = [[*row[:-2], review["classes"][row[-2]], "true"] for row in review["known"]]
-    rows += [[*row[:-1], "O", "true"] for row in review["items"][:5]]
-    Path("gold.csv").write_text("\n".join(map(",".join, [[*review["columns"], "label", "random"], *rows])))
-    n_before = int((cs.load("m").result_.given.gold.codes >= 0).sum())
-    done = run(*shlex.split(command))
-    assert done.exit_code == 0, done.stderr
-    assert int((cs.load("m").result_.given.gold.codes >= 0).sum()) == n_before + 5
-    assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
-    page = re.sub("<.*?>", "", Path("r.html").read_text())
-    assert "consilience fuse both.json --calibration none --report r.html --gold gold.csv" in page

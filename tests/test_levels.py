@@ -118,19 +118,6 @@ def test_numbers_have_numbers(crowd):
     np.testing.assert_allclose(frame["mean"], posterior @ np.arange(4))
 
 
-def test_names_have_names_and_positions():
-    _, table = draw_ratings()
-    ordered = pd.DataFrame(table | {"label": pd.Categorical(in_words(table)["label"], WORDS, ordered=True)})
-    frame = cs.DawidSkene(workers="ordinal").fit(ordered).to_frame()
-    posterior = read_posterior(frame)
-    assert frame["median"].tolist() == [WORDS[slow_quantile(row, 0.5)] for row in posterior]
-    assert frame["high"].tolist() == [WORDS[slow_quantile(row, 0.95)] for row in posterior]
-    np.testing.assert_allclose(frame["mean"], posterior @ np.arange(4))
-    spaced = cs.Answers.from_frame(in_words(table), classes=WORDS, positions=[0, 1, 2, 6])
-    frame = cs.MajorityVote().fit(spaced).to_frame().to_pandas()
-    np.testing.assert_allclose(frame["mean"], read_posterior(frame) @ [0, 1, 2, 6])
-
-
 def test_labels_are_medians_wherever_they_are(crowd, tmp_path):
     """One choice in `fuse` holds in tables, files, predictions, updates, and a model that was saved."""
     _, table, fused = crowd
@@ -153,35 +140,6 @@ def test_labels_are_medians_wherever_they_are(crowd, tmp_path):
     updated = loaded.update(more.assign(item=more["item"] + 1000)).to_frame()
     assert len(updated) == len(frame) + 10
     check_medians(updated, [0, 1, 2, 3])
-
-
-def test_labels_are_chosen_anew_in_a_table(crowd):
-    _, table, medians = crowd
-    modes = cs.fuse(pd.DataFrame(table), ordered=True)
-    assert modes.to_frame(label_by="median").equals(medians.to_frame())
-    assert medians.to_frame(label_by="mode").equals(modes.to_frame())
-    assert modes.to_frame(label_by="mode").equals(modes.to_frame())
-    assert "decided_by" not in modes.to_frame()
-    n_moved = (modes.labels_ != medians.labels_).sum()
-    assert n_moved == (medians.to_frame()["decided_by"] == "median").sum() > 0
-    assert medians.comparison_.expected_accuracy < modes.comparison_.expected_accuracy
-
-
-def test_medians_of_sequences_and_votes():
-    _, table = draw_ratings(n_items=100, per_item=5)
-    sequence, position = np.divmod(table["item"], 10)
-    chain = {"sequence": sequence, "position": position, "worker": table["worker"], "label": table["label"]}
-    answers = cs.Answers.from_frame(pd.DataFrame(chain), ordered=True)
-    path = cs.HiddenMarkov(workers="ordinal").fit(answers)
-    median = cs.HiddenMarkov(workers="ordinal", label_by="median").fit(answers)
-    np.testing.assert_array_equal(path.posterior_, median.posterior_)
-    check_medians(median.to_frame(), [0, 1, 2, 3])
-    assert set(path.to_frame()["decided_by"]) <= {"", "sequence"}
-    assert path.to_frame(label_by="median").equals(median.to_frame())
-    votes = cs.MajorityVote(label_by="median").fit(cs.Answers.from_frame(pd.DataFrame(table), ordered=True))
-    by_hand = [sorted(group)[(len(group) - 1) // 2] for _, group in pd.DataFrame(table).groupby("item")["label"]]
-    assert votes.labels_.tolist() == by_hand
-    assert check_medians(votes.to_frame(), [0, 1, 2, 3]) > 0
 
 
 def test_known_labels_between_levels_are_the_nearest(tmp_path):
@@ -244,22 +202,3 @@ def test_commands(crowd, tmp_path):
     assert failed.exit_code == 2
     assert "--label-by median needs classes in order" in failed.stderr
     assert "--ordered" in failed.stderr
-
-
-@pytest.mark.robust
-def test_scores_of_simulated_raters():
-    """The median is nearer to the truth than the most probable level, and the mean than the mean of the answers."""
-    errors, squares, inside = np.zeros(2), np.zeros(2), []
-    for seed in range(10):
-        crowd = cs.simulate.ratings(400, n_raters=40, per_item=3, seed=seed)
-        frame = cs.fuse(crowd.responses).to_frame().to_pandas()
-        truth = crowd.truth.astype(float)
-        errors += [np.abs(frame[name].astype(float) - truth).mean() for name in ("median", "label")]
-        answers = crowd.responses
-        item = answers.item_of_answer()
-        plain = np.bincount(item, answers.labels[answers.label].astype(float)) / np.bincount(item)
-        squares += [((frame["mean"] - truth) ** 2).mean(), ((plain - truth) ** 2).mean()]
-        inside.append(((frame["low"] <= truth) & (truth <= frame["high"])).mean())
-    assert errors[0] <= errors[1]
-    assert np.sqrt(squares[0] / squares[1]) <= 0.9
-    assert np.mean(inside) >= 0.9

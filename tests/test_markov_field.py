@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from scipy import special
 import consilience as cs
 import oracles
 from consilience.answers import blocks
-from consilience.errors import InputError, NotFittedError, ParameterError
+from consilience.errors import InputError, ParameterError
 from consilience.inference.fields import paper_couplings
 from consilience.inference.structures.field import MOST_COUPLING
 from consilience.options import INFERENCES
@@ -79,36 +77,6 @@ def test_without_coupling_it_is_dawid_skene(inference, estimation, kind, start):
     assert field.score(crowd.responses, graph=crowd.graph, gold=gold) == pytest.approx(
         longer.score(crowd.responses, gold=gold), rel=1e-10
     )
-
-
-@pytest.mark.parametrize("options", [{}, {"tol": 0, "max_iter": 12}, {"workers": "one-coin"}, {"n_init": 3}])
-@pytest.mark.parametrize("coupling", [0, "learn"])
-def test_without_coupling_the_defaults_are_those_of_dawid_skene(coupling, options):
-    """Also the workers' prior is learned in the same way, whether the coupling was given or found to be 0."""
-    crowd = network(100)
-    field = cs.MarkovField(coupling=coupling, **options).fit(crowd.responses, graph=crowd.graph.shuffled(2))
-    plain = cs.DawidSkene(**options).fit(crowd.responses)
-    assert field.coupling_ == 0
-    assert field.n_iter_ == plain.n_iter_
-    for name in ("uncalibrated_posterior_", "posterior_", "confusion_", "prior_", "smoothing_", "power_"):
-        np.testing.assert_allclose(getattr(field, name), getattr(plain, name), atol=1e-10, err_msg=name)
-
-
-@pytest.mark.parametrize("inference", INFERENCES)
-@pytest.mark.parametrize("coupling", ["learn", 1.0])
-def test_items_without_neighbours_have_the_independent_posterior(inference, coupling):
-    crowd = network(300, degree=1.5)
-    lonely = crowd.graph.degrees == 0
-    assert 20 < lonely.sum() < 200
-    model = cs.MarkovField(inference=inference, coupling=coupling, calibration="none")
-    model.fit(crowd.responses, graph=crowd.graph)
-    found = model.predict_proba(crowd.responses, graph=cs.Graph.from_scipy(np.zeros((300, 300))))
-    np.testing.assert_allclose(model.posterior_[lonely], found[lonely], atol=1e-10)
-    assert np.abs(model.posterior_[~lonely] - found[~lonely]).max() > 0.1
-    log_weights = model.result_.learned.log_weights.transpose(0, 2, 1)
-    prior = np.log(model.result_.learned.structure.weights)
-    expected, _ = oracles.dense_posterior(oracles.densify(crowd.responses), log_weights, prior)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
 # ----------------------------------------------------------------------------------------------------- against a twin
@@ -198,16 +166,6 @@ def test_items_nobody_answered_are_told_by_their_neighbours(inference):
     np.testing.assert_allclose(found["lonely"], cs.DawidSkene().fit(r).prior_, atol=1e-10)
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_heavier_edges_pull_more(inference):
-    r, _ = star(2)
-    names = ["leaf 0", "leaf 1", "other 0"]
-    for weight, label in ((1.0, "a"), (3.0, "b")):
-        graph = cs.Graph.from_edges(["hub"] * 3, names, [1.0, 1.0, weight])
-        model = cs.MarkovField(inference=inference, coupling=0.5).fit(r, graph=graph)
-        assert dict(zip(r.items.tolist(), model.labels_.tolist(), strict=True))["hub"] == label
-
-
 def test_weights_and_coupling_are_one_product():
     crowd = network()
     heavy = cs.Graph.from_scipy(2.0 * crowd.graph.to_scipy())
@@ -215,18 +173,6 @@ def test_weights_and_coupling_are_one_product():
     one = cs.MarkovField(coupling=1.0, **options).fit(crowd.responses, graph=crowd.graph)
     half = cs.MarkovField(coupling=0.5, **options).fit(crowd.responses, graph=heavy)
     np.testing.assert_allclose(half.posterior_, one.posterior_, atol=1e-12)
-
-
-def test_degree_normalisation():
-    crowd = network()
-    graph = crowd.graph
-    degree = graph.to_scipy().toarray().astype(bool).sum(axis=0)
-    scale = degree.mean() / np.sqrt(np.maximum(np.outer(degree, degree), 1))
-    by_hand = cs.Graph.from_scipy(graph.to_scipy().toarray() * scale)
-    options = {"tol": 0, "max_iter": 8}
-    inside = cs.MarkovField(degree_normalised=True, **options).fit(crowd.responses, graph=graph)
-    outside = cs.MarkovField(**options).fit(crowd.responses, graph=by_hand)
-    assert_same_fit(inside, outside, atol=1e-9)
 
 
 def test_the_papers_coupling_by_hand():
@@ -315,29 +261,6 @@ def test_blocks_and_threads_change_nothing(inference, monkeypatch):
 # -------------------------------------------------------------------------------------------------- starts and settings
 
 
-@pytest.mark.parametrize("coupling", ["learn", 1.0])
-def test_starts(coupling):
-    crowd = network(1000, answers_per_item=None, degree=4)
-    r, graph = crowd.responses, crowd.graph
-    fitted = cs.DawidSkene().fit(r)
-    starts = {
-        "dawid-skene": "dawid-skene", "majority": "majority", "moments": "moments", "model": fitted,
-        "given": fitted.confusion_,
-    }  # fmt: skip
-    for name, start in starts.items():
-        model = cs.MarkovField(start=start, coupling=coupling, calibration="none").fit(r, graph=graph)
-        assert list(model.result_.course.starts) == [name]
-        assert model.converged_
-        assert cs.metrics.accuracy(crowd.truth, model.labels_) > cs.metrics.accuracy(crowd.truth, fitted.labels_)
-        np.testing.assert_array_equal(model.predict_proba(r, graph=graph), model.posterior_)
-    best = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
-    assert list(best.result_.course.starts) == ["majority", "moments", "random 1", "random 2"]
-    assert any(np.array_equal(best.trace_, trace) for trace in best.result_.course.starts.values())
-    assert best.trace_[-1] == pytest.approx(max(trace[-1] for trace in best.result_.course.starts.values()), rel=1e-6)
-    again = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
-    assert_same_fit(best, again)
-
-
 @pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("coupling", ["learn", "paper", 0.5])
 def test_saving(inference, coupling, tmp_path):
@@ -352,18 +275,6 @@ def test_saving(inference, coupling, tmp_path):
     assert repr(loaded) == repr(model)
     assert_same_fit(loaded, model)
     np.testing.assert_array_equal(loaded.predict_proba(r, graph=graph), model.posterior_)
-
-
-def test_predicting_other_networks():
-    crowd, new = network(2000), network(2000, seed=0)
-    model = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
-    assert cs.metrics.accuracy(new.truth, model.predict(new.responses, graph=new.graph)) > 0.8
-    with pytest.raises(ParameterError, match="needs a graph"):
-        model.predict_proba(crowd.responses)
-    with pytest.raises(NotFittedError):
-        cs.MarkovField().predict_proba(crowd.responses, graph=crowd.graph)
-    with pytest.raises(NotFittedError):
-        cs.MarkovField().check_graph(crowd.responses, crowd.graph)
 
 
 @pytest.mark.parametrize(
@@ -432,51 +343,7 @@ def test_checking_the_graph():
     assert not check.sound
 
 
-@pytest.mark.parametrize("coupling", rest_robust([1.0, "paper"]))
-def test_checking_a_coupling_that_is_given(coupling):
-    """It is the same on any graph, and says nothing: for the check, one is learned."""
-    crowd = network(1000, answers_per_item=None, degree=5, seed=1)
-    learned = cs.MarkovField().fit(crowd.responses, graph=crowd.graph)
-    given_one = cs.MarkovField(coupling=coupling).fit(crowd.responses, graph=crowd.graph)
-    check, other = (model.check_graph(crowd.responses, crowd.graph) for model in (given_one, learned))
-    assert check.coupling == pytest.approx(other.coupling, rel=0.1)
-    assert dataclasses.replace(check, coupling=0.0, changed=0.0) == dataclasses.replace(
-        other, coupling=0.0, changed=0.0
-    )
-    assert check.changed == pytest.approx(other.changed, abs=0.01)
-    assert check.sound
-
-
 # ------------------------------------------------------------------------------------------------------- optima
-
-
-@pytest.mark.parametrize(("coupling", "seed"), [(2.0, 5), ("paper", 8), ("learn", 2)])
-def test_they_belong_together_at_strong_couplings(coupling, seed):
-    """Mean field that goes on from iteration to iteration may end where inference from the evidence does not."""
-    crowd = cs.simulate.network(400, 5, 3, degree=4, homophily=0.75, good="most", seed=seed)
-    options = oracles.PLAIN | {"estimation": "em", "coupling": coupling}
-    model = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
-    votes = oracles.densify(crowd.responses)
-    counts = np.einsum("iml,ik->mkl", votes, model.posterior_) + oracles.smoothing_table((0.1, 1.1), range(3), 3, 5)
-    np.testing.assert_allclose(model.confusion_, counts / counts.sum(axis=2, keepdims=True), atol=2e-3)
-    np.testing.assert_array_equal(model.predict_proba(crowd.responses, graph=crowd.graph), model.posterior_)
-    assert (np.diff(model.trace_) >= -1e-9 * np.abs(model.trace_[1:])).all()
-
-
-@pytest.mark.parametrize("inference", ["mean_field", "belief_propagation"])
-def test_a_fit_goes_on_only_where_results_would_differ(inference):
-    """Inference takes more sweeps on a grid than an iteration has: results have them, and so must the comparison."""
-    rng, begun = np.random.default_rng(5), list[int]()
-    truth = rng.integers(0, 3, (5, 5)).repeat(5, axis=0).repeat(5, axis=1).ravel()
-    right = rng.random((625, 2)) < 0.6
-    answers = np.full((625, 10), -1)
-    who = np.array([rng.choice(10, 2, replace=False) for _ in range(625)])
-    np.put_along_axis(answers, who, np.where(right, truth[:, None], rng.integers(0, 3, (625, 2))), axis=1)
-    options = {"coupling": 3.0, "inference": inference, "calibration": "none"}
-    model = cs.MarkovField(**options, callback=lambda progress: begun.append(progress.iteration))
-    model.fit(cs.Answers.from_matrix(answers), graph=cs.Graph.grid((25, 25), connectivity=8))
-    assert model.converged_
-    assert begun.count(1) < 5
 
 
 def test_hidden_items_choose_the_coupling():

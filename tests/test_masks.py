@@ -16,7 +16,6 @@ import consilience as cs
 from benchmarks.masks import dice, draw_masks
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats import masks as mask_files
 from real_data import FOLDER, gold_of, needs_data
 
 READERS = ("ann", "bob", "cy")
@@ -93,23 +92,6 @@ def test_answers_are_those_of_a_plain_loop():
     found = zip(r.item_of_answer().tolist(), r.workers[r.worker].tolist(), r.labels[r.label].tolist(), strict=True)
     assert list(found) == expected
     assert (r.n_items, r.classes.tolist()) == (7, [0, 1, 2])
-
-
-def test_several_images_are_several_grids():
-    masks = cs.Masks.from_arrays({"a": {0: np.eye(3, dtype=int)}, "b": {0: np.zeros((2, 2, 2), bool)}})
-    assert np.array_equal(masks.graph().to_scipy().todense(), cs.Graph.grid([(3, 3), (2, 2, 2)]).to_scipy().todense())
-    assert masks.graph(connectivity=None).n_items == masks.to_responses().n_items == 17
-    assert masks.locate([0, 8, 9, 16]) == [("a", 0, 0), ("a", 2, 2), ("b", 0, 0, 0), ("b", 1, 1, 1)]
-    assert masks.pixels("b").ravel().tolist() == list(range(9, 17))
-
-
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.int64, np.uint64, np.float32])
-def test_arrays_come_back_with_their_values(dtype):
-    arrays = {"a": {"x": np.array([[0, 1], [1, 1]], dtype), "y": np.array([[0, 0], [0, 1]], dtype)}}
-    masks = cs.Masks.from_arrays(arrays)
-    assert same(masks, arrays)
-    if dtype in (bool, np.uint8, np.int16):
-        assert masks.arrays()["a"]["x"].dtype == dtype
 
 
 def test_pixels_without_an_answer():
@@ -236,14 +218,6 @@ def test_names_of_files_stay_in_the_folder(tmp_path):
     assert "cannot be created" in message(cs.write_masks, cs.Masks.from_arrays(draw(0)), tmp_path / "file")
 
 
-def test_tables_beside_pictures_are_answers(tmp_path):
-    save_all(tmp_path, draw_all())
-    assert mask_files.are_masks(str(tmp_path))
-    (tmp_path / "answers.csv").write_text("item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
-    assert not mask_files.are_masks(str(tmp_path))
-    assert cs.fuse(tmp_path, model="majority").classes_.tolist() == ["x", "y"]
-
-
 def test_damaged_files(tmp_path):
     save_all(tmp_path, draw_all())
     path = tmp_path / "bob" / "scan1.png"
@@ -258,20 +232,6 @@ def test_damaged_files(tmp_path):
     assert "scan1.npy" in message(cs.read_masks, tmp_path)
     path.with_suffix(".npy").write_bytes(b"\x93NUMPY\x01\x00")
     assert "scan1.npy" in message(cs.read_masks, tmp_path)
-
-
-def test_folders_that_hold_other_files(tmp_path):
-    assert "no file or folder" in message(cs.read_masks, tmp_path / "nothing")
-    assert "It is empty" in message(cs.read_masks, tmp_path)
-    save(tmp_path / "scan0.png", draw(0)[0])
-    assert "of each reader into a folder" in message(cs.read_masks, tmp_path)
-    save_all(tmp_path, draw_all())
-    for hidden in (".hidden", "ann/.DS_Store"):
-        (tmp_path / hidden).write_text("x")
-    with pytest.warns(DataWarning, match=r"1 file .* left out.*scan0\.png"):
-        cs.read_masks(tmp_path)
-    np.save(tmp_path / "ann" / "scan0.npy", draw(0)[0])
-    assert "same name" in message(cs.read_masks, tmp_path)
 
 
 def test_ones_beside_255(tmp_path):
@@ -312,40 +272,6 @@ def test_fused_masks(tmp_path):
     assert np.array_equal(loaded.to_masks(masks)["a"], found["a"])
     assert "not the masks" in message(loaded.to_masks, cs.Masks.from_arrays(simulate(0, 20)[0]))
     assert "images" in message(cs.DawidSkene().fit(cs.Answers.from_matrix(draw(0).reshape(3, -1).T)).to_masks)
-
-
-@quiet
-def test_the_graph_of_large_masks_is_used_where_it_is_asked_for(monkeypatch, caplog):
-    monkeypatch.setattr("consilience.models.fusing.FEW_ITEMS", 1000)
-    stack = simulate(3, 40)[0]
-    masks = cs.Masks.from_arrays(stack)
-    with caplog.at_level("INFO", "consilience"):
-        assert np.array_equal(cs.fuse(masks).labels_, cs.DawidSkene().fit(masks).labels_)
-    assert "neighbours of more than 1,000 pixels count only in a markov-field" in caplog.text
-    assert type(cs.fuse(masks, model="markov-field")) is cs.MarkovField
-    fused = cs.fuse(cs.Masks.from_arrays(stack), coupling=0.5)
-    assert (type(fused), fused.coupling_, fused.listeners) == (cs.MarkovField, 0.5, "all")
-    assert type(cs.fuse(masks, model="majority")) is cs.MajorityVote
-
-
-@pytest.mark.robust
-@quiet
-def test_careful_readers_are_no_copies_of_each_other():
-    stacks = [simulate(30 + i, 64, (0.7, 0.7, 3.0, 3.0, 3.0))[0] for i in range(6)]
-    arrays = {i: dict(enumerate(stack)) for i, stack in enumerate(stacks)}
-    assert cs.DawidSkene().fit(cs.Masks.from_arrays(arrays)).copies_ == []
-    for i, by_reader in arrays.items():
-        by_reader["again"] = stacks[i][3].copy()
-    model = cs.DawidSkene().fit(cs.Masks.from_arrays(arrays))
-    assert sorted(map(str, model.copies_[0])) == ["3", "again"]
-    assert len(model.copies_) == 1
-
-
-def test_readers_who_see_nothing_are_no_copies():
-    stack = simulate(0)[0]
-    stack[:2] = 0
-    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack)).copies_ == []
-    assert cs.DawidSkene().fit(cs.Masks.from_arrays(stack * 0 + 1)).copies_ == []
 
 
 @quiet

@@ -157,18 +157,6 @@ def test_answers_that_are_to_come_count(per_worker):
     assert pairs(FITTED.next_questions(25, per_worker=per_worker, asked=answered)) == pairs(first)
 
 
-def test_answers_of_workers_who_are_not_there_any_more_count():
-    first = FITTED.next_questions(30, per_worker=1000)
-    workers = FITTED.result_.names.workers.tolist()
-    crew, limits = workers[:4], {worker: 1000 if worker in workers[:4] else 30 for worker in workers}
-    found = FITTED.next_questions(20, workers=crew, per_worker=1000, asked=first)
-    used = [worker for _, worker in pairs(first)]
-    closed = limits | {worker: used.count(worker) for worker in workers[4:]}
-    assert_agree(found, slow_list(FITTED, 20, limits=closed, pending=pairs(first)))
-    assert set(found["worker"].to_pylist()) <= set(crew)
-    assert FITTED.next_questions(10, workers=crew, asked=first).num_rows == 10  # with the usual limit
-
-
 def test_long_shortlists_and_cells_change_nothing(monkeypatch):
     crowd = cs.simulate.independent(400, n_workers=50, n_classes=4, answers_per_item=2, accuracy=(0.3, 0.9), seed=1)
     model = cs.DawidSkene().fit(crowd.responses)
@@ -189,30 +177,7 @@ def test_long_shortlists_and_cells_change_nothing(monkeypatch):
     assert model.next_questions(1)["gain"].to_pylist()[0] == pytest.approx(max(gains.values()), abs=2e-9)
 
 
-def test_neither_the_order_of_rows_nor_the_type_of_ids_matters():
-    r = CROWD.responses
-    table = pd.DataFrame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
-    expected = cs.DawidSkene().fit(table).next_questions(40)
-    shuffled = cs.DawidSkene().fit(table.sample(frac=1, random_state=1)).next_questions(40)
-    assert expected[["item", "worker"]].values.tolist() == shuffled[["item", "worker"]].values.tolist()
-    as_text = cs.DawidSkene().fit(pl.DataFrame(table.astype({"item": str, "worker": str}))).next_questions(40)
-    assert isinstance(as_text, pl.DataFrame)
-    assert as_text["item"].to_list() == expected["item"].astype(str).tolist()
-    assert as_text["worker"].to_list() == expected["worker"].astype(str).tolist()
-
-
 # -------------------------------------------------------------------------------------------------------------- workers
-
-
-def test_new_workers_answer_as_the_crowd_does():
-    with pytest.warns(cs.errors.DataWarning, match="1 of 3 workers were not there at the fit: 99"):
-        listed = FITTED.next_questions(30, workers=[99, 0, 1], per_worker=1000)
-    assert set(listed["worker"].to_pylist()) <= {99, 0, 1}
-    with pytest.warns(cs.errors.DataWarning):
-        alone = FITTED.next_questions(1, workers=["somebody"])
-    row = CROWD.responses.items.tolist().index(alone["item"].to_pylist()[0])
-    expected = slow_gain(FITTED.posterior_[row].tolist(), FITTED.result_.learned.crowd[0].T.tolist())
-    assert alone["gain"].to_pylist()[0] == pytest.approx(expected, abs=2e-9)
 
 
 def test_of_workers_who_copy_each_other_one_is_asked():
@@ -275,19 +240,6 @@ def test_questions_about_neighbours_count_less():
     assert_agree(model.next_questions(40, per_worker=100), expected, ("sequence", "position"))
     free = cs.HiddenMarkov(coupling=0.0).fit(crowd.responses)
     assert_agree(free.next_questions(40, per_worker=100), slow_list(free, 40), ("sequence", "position"))
-
-
-def test_neighbours_in_a_network():
-    crowd = cs.simulate.network(30, n_workers=4, n_classes=3, answers_per_item=2, degree=3, seed=2)
-    model = cs.MarkovField(coupling=0.4).fit(crowd.responses, graph=crowd.graph)
-    g = model.result_.given.graph
-    shares = {}
-    for i in range(30):
-        here = slice(g.offsets[i], g.offsets[i + 1])
-        shares[i] = list(
-            zip(g.neighbours[here].tolist(), (g.weights[here] / g.weights[here].sum()).tolist(), strict=True)
-        )
-    assert_agree(model.next_questions(40, per_worker=100), slow_list(model, 40, neighbours=shares))
 
 
 # ----------------------------------------------------------------------------------------------------- certain enough
@@ -376,30 +328,6 @@ def test_answers_are_revealed_when_they_are_asked_for():
     assert {(0, 3), (1, 4)} <= set(zip(last.item_of_answer().tolist(), last.worker.tolist(), strict=True))
     with pytest.raises(cs.errors.InputError, match="columns item and worker"):
         cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
-
-
-def test_campaigns_with_costs_and_gaps():
-    cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
-    curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()
-    assert 390 < curve["cost"][-1] <= 400
-    cheap = cs.simulate.campaign(DENSE, "random", cost=cost, budget=400, batch=60).to_pydict()
-    assert cheap["answers"][-1] < curve["answers"][-1]  # random workers cost more
-    gappy = cs.simulate.independent(40, n_workers=12, n_classes=3, answers_per_item=7, seed=2)
-    for policy in ("random", "information"):
-        assert cs.simulate.campaign(gappy, policy, budget=1000, batch=100)["answers"].to_pylist()[-1] == 280
-    chain = cs.simulate.sequences(4, length=10, n_workers=6, n_classes=3, seed=1)
-    net = cs.simulate.network(40, n_workers=6, n_classes=3, seed=1)
-    for crowd, model in ((chain, cs.HiddenMarkov(coupling=0.5)), (net, cs.MarkovField(coupling=0.3))):
-        assert cs.simulate.campaign(crowd, model=model, budget=150, batch=40)["answers"].to_pylist()[-1] == 150
-
-
-def test_a_campaign_with_real_answers_is_scored_where_the_truth_is_known():
-    r, truth = DENSE.responses, dict(zip(DENSE.responses.items.tolist(), DENSE.truth.tolist(), strict=True))
-    whole = cs.simulate.campaign(r, truth=truth, budget=200, batch=40, seed=3)
-    assert whole.equals(cs.simulate.campaign(DENSE, budget=200, batch=40, seed=3))
-    part = cs.simulate.campaign(r, truth={item: truth[item] for item in list(truth)[:10]}, budget=200, batch=40, seed=3)
-    assert part["answers"].equals(whole["answers"])
-    assert all(round(10 * a, 9) % 1 == 0 for a in part["accuracy"].to_pylist())
 
 
 def test_who_answers_by_chance_is_not_asked():

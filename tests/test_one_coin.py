@@ -8,7 +8,6 @@ from scipy.special import betaln, digamma
 
 import consilience as cs
 from consilience.errors import ParameterError
-from consilience.inference.workers import WORKERS
 from consilience.inference.workers.one_coin import OneCoinWorkers
 from consilience.inference.workers.priors import Prior
 
@@ -115,16 +114,6 @@ def test_fit_is_the_slow_one(estimation, classes):
             np.testing.assert_allclose(confusion[:, k], 1 / 3)
 
 
-def test_accuracies_are_found():
-    crowd = cs.simulate.independent(4000, n_workers=12, n_classes=4, answers_per_item=6, accuracy=(0.4, 0.95), seed=3)
-    model = cs.DawidSkene(workers="one-coin").fit(crowd.responses)
-    true = crowd.parameters.confusion[:, 0, 0]
-    np.testing.assert_allclose(model.confusion_[:, 0, 0], true, atol=0.03)
-    assert model.worker_report()["accuracy"].to_numpy() == pytest.approx(true, abs=0.03)
-    full = cs.DawidSkene().fit(crowd.responses)
-    assert cs.metrics.accuracy(crowd.truth, model.labels_) >= cs.metrics.accuracy(crowd.truth, full.labels_) - 0.002
-
-
 def posed(name):
     """A model with each structure, with answers and graph for it."""
     if name == "HiddenMarkov":
@@ -151,20 +140,6 @@ def test_with_every_structure(name, estimation, tmp_path):
     assert again.worker_report().equals(model.worker_report())
 
 
-@pytest.mark.parametrize("start", ["majority", "moments", "best", "model", "array"])
-def test_every_start_ends_in_one_coin(start):
-    crowd = cs.simulate.independent(800, n_workers=8, n_classes=3, accuracy=(0.5, 0.9), seed=5)
-    given = {"model": cs.DawidSkene().fit(crowd.responses), "array": crowd.parameters.confusion}.get(start, start)
-    model = cs.DawidSkene(workers="one-coin", start=given).fit(crowd.responses)
-    diagonal = model.confusion_[:, range(3), range(3)]
-    np.testing.assert_allclose(diagonal, diagonal[:, :1] + np.zeros(3))
-    assert cs.metrics.accuracy(crowd.truth, model.labels_) > 0.9
-    if start in ("model", "array"):
-        at_once = cs.DawidSkene(workers="one-coin", start=given, max_iter=0, tol=0).fit(crowd.responses)
-        full = given.confusion_ if start == "model" else given
-        np.testing.assert_allclose(at_once.confusion_[:, 0, 0], full[:, range(3), range(3)].mean(axis=1))
-
-
 def test_silence_is_refused_with_a_way_out():
     answers = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
     r = cs.Answers.from_frame(answers, abstain="answer", background="x")
@@ -183,14 +158,6 @@ def test_one_label_tells_nothing():
         np.testing.assert_allclose(model.posterior_, np.tile(model.posterior_[0], (2, 1)))
 
 
-def test_strangers_answer_as_the_crowd():
-    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, accuracy=0.8, seed=1)
-    model = cs.DawidSkene(workers="one-coin").fit(crowd.responses)
-    new = cs.Answers.from_matrix([[0], [2]], workers=["stranger"])
-    with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
-        assert model.predict(new).tolist() == [0, 2]
-
-
 def test_array_smoothing_is_that_of_one_row():
     """A matrix of pseudo-counts stands for the mean over classes of right and of wrong ones."""
     r = cs.Answers.from_matrix([[0, 1, 2]])
@@ -199,10 +166,3 @@ def test_array_smoothing_is_that_of_one_row():
     prior = workers.prior(matrix[None], "em", r.vote_shares())
     assert isinstance(prior, Prior)
     np.testing.assert_allclose(prior.smoothing.ravel(), [21 / 3, 8 / 3])
-
-
-def test_the_register_knows_them_by_name():
-    assert {"confusion", "sequential", "one-coin"} <= set(WORKERS)
-    assert all(model.name == name for name, model in WORKERS.items())
-    with pytest.raises(ParameterError, match="'workers' parameter of DawidSkene must be one of 'confusion', 'seq"):
-        cs.DawidSkene(workers="no-coin").fit({"item": [1], "worker": [1], "label": [1]})

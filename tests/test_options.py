@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from pathlib import Path
 
@@ -54,15 +53,6 @@ def test_help_shows_a_dozen_options_and_says_where_the_others_are():
     assert 10 <= len(re.findall(r"^  (?:-\w, )?--", shown, re.MULTILINE)) <= 15
     assert "--help-all" in shown
     assert "--background" not in shown
-
-
-@pytest.mark.parametrize(("columns", "width"), [(80, 80), (120, 120), (200, 120)])
-def test_help_uses_the_width_of_the_terminal(monkeypatch, columns, width):
-    monkeypatch.setenv("COLUMNS", str(columns))  # which the test runner of click does not heed
-    parent = click.Context(program, **program.context_settings)
-    with click.Context(program.commands["fuse"], parent, "fuse") as context:
-        shown = context.get_help().partition("\n  Examples:\n")[0]
-    assert width - 10 < max(map(len, shown.splitlines())) <= width
 
 
 @pytest.mark.parametrize(
@@ -130,18 +120,6 @@ def test_an_option_with_one_value_can_be_given_once(tmp_path, monkeypatch, argum
     assert not list(tmp_path.iterdir())
 
 
-def test_options_with_many_values_and_flags_can_be_repeated(answers):
-    for name, label in (("first", 0), ("second", 1)):
-        Path(f"{name}.csv").write_text(f"item,label\n{label},a\n")
-    given = run("fuse", "answers.csv", "--gold", "first.csv", "--gold", "second.csv", "-q", "-q", "--json")
-    assert given.exit_code == 0, given.stderr
-    assert json.loads(given.stdout)["gold"] == 2
-
-
-def test_help_comes_before_what_is_wrong():
-    assert run("fuse", "answers.csv", "--k", "3", "--label", "a", "--label", "b", "--help").exit_code == 0
-
-
 def keywords(function):
     return {name: each.default for name, each in inspect.signature(function).parameters.items()}
 
@@ -195,13 +173,3 @@ def test_what_has_no_effect_is_an_error_for_one_question_and_for_several(label, 
     table = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "a": list("xyxx"), "b": list("xyyy")}
     with pytest.raises(ParameterError, match=re.escape(said)):
         cs.fuse(table, label=label, **given)
-
-
-@pytest.mark.parametrize("more", [[], ["--label", "other"]])
-@pytest.mark.parametrize("flag", [["--ignore", "zzz"], ["--rescale"]])
-def test_the_shell_refuses_them_too(answers, more, flag):
-    rows = Path("answers.csv").read_text().splitlines()
-    Path("answers.csv").write_text("\n".join([f"{rows[0]},other", *(f"{row},x" for row in rows[1:]), ""]))
-    result = run("fuse", "answers.csv", "--label", "label", *more, *flag)
-    assert result.exit_code == 2
-    assert f"Error: {flag[0]} is for " in result.stderr.replace("Question 'label': ", "")

@@ -10,10 +10,8 @@ from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import norm
 
 import consilience as cs
-from consilience.inference.workers import WORKERS
 from consilience.inference.workers.ordinal import CARELESS, N_BIASES, SPREADS, OrdinalWorkers
-from consilience.inference.workers.priors import Types
-from consilience.inference.workers.types import OUTSIDE, RARE, STRENGTHS, WITHIN, find_means, share_types
+from consilience.inference.workers.types import OUTSIDE, RARE, STRENGTHS, WITHIN, find_means
 
 
 def draw_ratings(seed=0, n_items=80, n_raters=12, levels=4, per_item=4):
@@ -107,21 +105,6 @@ def test_shares_of_types_are_learned(raters):
     assert slow_respond(counts, learned.types)[1] + learned.log_density >= evidence + prior.log_density
 
 
-def test_rare_types_keep_a_share():
-    types = Types(np.ones((3, 2, 2)), np.zeros((1, 3)), n_gone=2)
-    found = share_types(cs_prior(), types, np.array([1.0, 0.0, 2.0]))
-    shares = (np.array([1.0, 0.0, 2.0]) + RARE) / (3 + 5 * RARE)
-    np.testing.assert_allclose(np.exp(found.types.log_shares[0]), shares)
-    gone = 2 * np.log(RARE / (3 + 5 * RARE))
-    np.testing.assert_allclose(found.log_density, RARE * (np.log(shares).sum() + gone))
-
-
-def cs_prior():
-    from consilience.inference.workers.priors import Prior
-
-    return Prior(np.ones((1, 2, 2)), "variational")
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_objective_never_falls(seed):
     _, _, table = draw_ratings(seed, levels=3 + seed % 3)
@@ -148,44 +131,6 @@ def test_answers_outside_of_the_scale_have_a_share_of_their_own():
     # One who says it mostly of one level tells something by that.
     alone = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table))
     assert np.mean(model.labels_ == truth.astype(str)) > np.mean(alone.labels_ == truth) - 0.05
-
-
-def test_raters_help_more_than_free_matrices():
-    better = []
-    for seed in range(4):
-        truth, _, table = draw_ratings(seed, n_items=400, n_raters=40, levels=5, per_item=3)
-        answers = cs.Answers.from_frame(table)
-        right = [
-            np.mean(cs.DawidSkene(workers=kind).fit(answers).labels_ == truth) for kind in ("ordinal", "confusion")
-        ]
-        better.append(right[0] - right[1])
-    assert np.mean(better) > 0.05
-
-
-def test_it_is_registered():
-    assert WORKERS["ordinal"] is OrdinalWorkers
-
-
-@pytest.mark.robust
-def test_expected_accuracy_of_ratings_holds():
-    held = np.zeros(3)
-    for seed in range(12):
-        crowd = cs.simulate.ratings(200, n_raters=20, seed=seed)
-        fused = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
-        off = np.abs(fused.posterior_.argmax(axis=1) - crowd.truth)
-        ends = [
-            (fused.result_.expected_accuracy[1], fused.result_.expected_accuracy[2]),
-            *fused.result_.intervals.levels[:, 1:],
-        ]
-        truth = np.mean(off == 0), np.mean(off <= 1), off.mean()
-        held += [low <= value <= high for (low, high), value in zip(ends, truth, strict=True)]
-    assert (held >= 10).all()
-
-
-def test_raters_with_few_ratings_make_probabilities_less_sure():
-    few, many = (cs.simulate.ratings(200, n_raters=n, seed=1).responses for n in (60, 6))
-    caution = [cs.DawidSkene(workers="ordinal").fit(r).result_.calibrated.found.power for r in (few, many)]
-    assert caution[0] < 0.5 < caution[1]  # ten ratings each
 
 
 def test_types_are_for_variational_bayes():

@@ -78,14 +78,6 @@ def test_a_table_of_all_questions_is_long_or_wide(fused):
     assert fused.to_frame(undecided=0.99)["label"].isna().any()
 
 
-def test_an_item_without_an_answer_to_a_question_is_missing_there():
-    table, _ = make_table()
-    table.loc[table["HITId"] == 5, "Answer.tone"] = None
-    found = fuse(table).to_frame(wide=True)
-    assert found["item"].tolist() == list(range(60))
-    assert found["Answer.tone"].isna().tolist() == [item == 5 for item in range(60)]
-
-
 def test_workers_are_judged_over_all_questions(fused):
     table, _ = make_table()
     report = fused.worker_report().set_index("worker")
@@ -147,21 +139,6 @@ def test_a_separator_goes_with_the_questions_that_hold_it(tmp_path):
     assert of_lists.to_frame().equals(found.to_frame())
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
-def test_a_question_may_have_another_separator_than_all_others(tmp_path, on_disk):
-    table = make_mixed(tmp_path)
-    table.assign(more=table["tags"].str.replace(";", ",")).to_csv(tmp_path / "mixed.csv", index=False)
-    given = ["fuse", tmp_path / "mixed.csv", "--item", "HITId", "--worker", "WorkerId", "--json"]
-    given += ["--label", "Answer.spam", "--label", "tags"]
-    given += ["--memory", "1GB", "--store", tmp_path / "store"] if on_disk else []
-    told = json.loads(run(*given, "--label", "more", "--separator", ";", "--for", "more", "separator=,").stdout)
-    told = told["questions"]
-    assert [each["model"] for each in told.values()] == ["DawidSkene", "TagSets", "TagSets"]
-    assert told["tags"]["classes"] == told["more"]["classes"] == ["a", "b", "c"]
-    refused = run(*given, "--separator", "|", "--for", "tags", "separator=;")
-    assert "'|' is in no cell of the questions 'Answer.spam'" in " ".join(refused.output.split())
-
-
 def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
     table = make_mixed(tmp_path)
     found = fuse(table, item=["page", "line"], label=["Answer.spam", "tags"], separator={"tags": ";"})
@@ -183,19 +160,6 @@ def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
     loaded.update(gold=known)
     sets = loaded["tags"].to_frame().set_index("item")["labels"]
     assert [list(sets["0|0"]), list(sets["0|1"])] == [["a", "c"], ["b"]]
-
-
-@pytest.mark.parametrize("cell", [None, ""])
-def test_a_batch_without_an_answer_to_tags_leaves_them_out(tmp_path, cell):
-    table = make_mixed(tmp_path)
-    found = fuse(table, label=["Answer.spam", "tags"], separator=";")
-    batch = table.assign(HITId=table["HITId"] + 100, tags=pd.Series([cell] * len(table), dtype=object))[:40]
-    assert set(found.predict(batch)) == {"Answer.spam"}
-    batch.to_csv(tmp_path / "batch.csv", index=False)
-    assert set(found.predict(tmp_path / "batch.csv", as_frame=True)["question"].to_pylist()) == {"Answer.spam"}
-    before = found["tags"].labels_.tolist()
-    assert found.update(batch)["tags"].labels_.tolist() == before
-    assert len(found["Answer.spam"].labels_) == 70
 
 
 @pytest.mark.parametrize("sign", [";", ","])
@@ -222,27 +186,6 @@ def test_labels_of_several_questions_are_evaluated(tmp_path, sign):
             cs.evaluate(str(path), str(tmp_path / "known.csv"))
 
 
-def test_one_question_has_its_settings_on_the_command_line(tmp_path):
-    make_mixed(tmp_path)
-    (tmp_path / "known.csv").write_text("HITId,tags\n1,a;b\n")
-    given = ["fuse", str(tmp_path / "mixed.csv"), "--item", "HITId", "--worker", "WorkerId"]
-    given += ["--label", "Answer.tone", "--label", "tags", "--for", "tags", "separator=;"]
-    scale = ["--for", "Answer.tone", "ordered=yes", "--for", "Answer.tone", "classes=cold,warm,rude"]
-    known = ["--for", "tags", f"gold={tmp_path / 'known.csv'}"]
-    result = run(*given, *scale, *known, "-o", str(tmp_path / "labels.csv"), "--json")
-    assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)["questions"]
-    assert told["tags"]["items"] == 60
-    assert told["tags"]["answers"] == 240
-    assert told["tags"]["classes"] == ["a", "b", "c"]
-    assert told["Answer.tone"]["classes"] == ["cold", "warm", "rude"]
-    assert "1,tags,a;b,1" in (tmp_path / "labels.csv").read_text()
-    stored = run(*given, "--memory", "1GB", "--store", str(tmp_path / "store"), "-o", str(tmp_path / "disk.csv"))
-    assert stored.exit_code == 0, stored.stderr
-    assert run(*given, "-o", str(tmp_path / "memory.csv")).exit_code == 0
-    assert (tmp_path / "disk.csv").read_text() == (tmp_path / "memory.csv").read_text()
-
-
 def test_clear_errors():
     table, _ = make_table()
     table["empty"] = None
@@ -256,14 +199,6 @@ def test_clear_errors():
         cs.fuse(
             cs.Answers.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
         )
-
-
-def test_results_of_mturk_with_several_questions_are_fused_by_themselves(fused):
-    table, _ = make_table()
-    with pytest.warns(cs.errors.DataWarning, match=r"answers to 2 questions: 'Answer.spam', 'Answer.tone'"):
-        found = cs.fuse(table, calibration="none")
-    assert list(found) == NAMES
-    np.testing.assert_array_equal(found["Answer.tone"].posterior_, fused["Answer.tone"].posterior_)
 
 
 def test_saved_loaded_and_updated_as_one(fused, tmp_path):

@@ -186,13 +186,6 @@ def test_the_same_model_gives_the_same_bytes_also_after_saving(fused, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_large_crowd_makes_a_small_page():
-    crowd = cs.simulate.independent(n_items=20_000, n_workers=1500, n_classes=6, answers_per_item=3, seed=1).responses
-    html = make_page(View(cs.fuse(crowd)), "x")
-    assert len(html.encode()) < 1_500_000
-    assert "The table has 1,000 of them" in html
-
-
 # ------------------------------------------------------------------------------------------------------- text from data
 
 
@@ -227,13 +220,6 @@ def test_data_for_the_script_are_exact(hostile):
     data = hostile.data()
     assert sorted(data["review"]["classes"]) == sorted(HOSTILE)
     assert all(item.startswith("<b onclick") for item, _ in data["review"]["items"])
-
-
-def test_long_and_odd_names_are_cut_and_distinct():
-    names = np.array(["x" * 500 + "1", "x" * 500 + "2", "\ud800", " \n "], dtype=object)
-    page = page_of(cs.fuse(make_crowd(labels=names)))
-    shown = {text for attrs, text in page.all("th") if attrs.get("scope") == "row"}
-    assert {"x" * 59 + "…", "x" * 59 + "… (2)", "\\ud800", "(empty)"} <= shown
 
 
 # ------------------------------------------------------------------------------------------------------------- odd data
@@ -364,17 +350,6 @@ def test_confusions_are_those_of_the_answers(fused, page):
         np.testing.assert_allclose(table, counts[int(worker)].T, atol=0.051)
 
 
-def test_label_shares_and_agreement(fused):
-    subject = View(fused)
-    r = subject.answers
-    rows = {row[0]: row[1:] for row in pages.draw_classes(subject).rows}
-    assert rows["cat"] == (f"{(r.label == 0).mean():.1%}", f"{(fused.labels_ == 'cat').mean():.1%}")
-    agree = sum(len(set(r.label[a:b])) == 1 for a, b in pairwise(r.offsets))
-    chart = pages.draw_agreement(subject)
-    assert chart.rows[-1] == ("all", agree)
-    assert sum(row[1] for row in chart.rows) == r.n_items
-
-
 def test_differences_from_the_vote(fused):
     subject, r = View(fused), make_crowd()
     differ = 0
@@ -389,21 +364,6 @@ def test_differences_from_the_vote(fused):
     example = find_parts(found, Widget)[0].values["items"][0]
     assert example["label"] != example["vote"]
     assert sum(n_workers for _, n_workers, _ in example["said"]) == 8
-
-
-def test_known_labels_judge_the_probabilities():
-    crowd = cs.simulate.independent(n_items=400, n_workers=6, n_classes=3, seed=2)
-    truth = np.asarray(crowd.truth)
-    gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
-    fused = cs.fuse(crowd.responses, gold=gold)
-    subject = View(fused)
-    found = items.draw_by_gold(subject)
-    n_right = fused.result_.calibrated.found.n_right  # without these labels
-    assert f"{n_right / 100:.1%} of 100 labels are right" in found.alt
-    assert f"The answers alone are right about {n_right} of 100 known items" in make_page(subject, "x")
-    assert sum(row[2] for row in found.rows) == 100
-    assert found.title in make_page(subject, "x")
-    assert items.draw_by_gold(View(cs.fuse(crowd.responses))) is None
 
 
 def one_answer_each():
@@ -554,22 +514,6 @@ def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
     ]
 
 
-def test_labels_that_were_known_are_downloaded_too(monkeypatch):
-    crowd = make_crowd(60)
-    gold = {"item": [3, 5, 9], "label": ["cat", "fox", "cat"], "random": [True, False, False]}
-    model = cs.fuse(crowd, gold=gold)
-    page = page_of(model)
-    review = page.data()["review"]
-    assert [[row[0], review["classes"][row[1]], row[2]] for row in review["known"]] == [
-        ["3", "cat", True],
-        ["5", "fox", False],
-        ["9", "cat", False],
-    ]
-    assert "The file also holds the 3 labels that were known before." in page.text()
-    assert 'fused = consilience.fuse(answers, gold="gold.csv")' in page.text()
-    assert "fuse answers.csv" not in page.text()  # nothing is known of such a file
-
-
 # --------------------------------------------------------------------------------------------------- calling it, errors
 
 
@@ -621,16 +565,6 @@ def test_the_command_line_writes_reports(answers_file):
 
 def shown_command(path="r.html"):
     return next(text for _, text in Page(Path(path).read_text("utf-8")).all("pre"))
-
-
-def test_the_page_repeats_the_command_that_was_given(answers_file, monkeypatch):
-    answers_file.rename("my <b>answers.csv")
-    Path("a.csv").write_text("item,label\nq1,cat\n")
-    Path("b.csv").write_text("item,label\nq2,dog\n")
-    given = ["my <b>answers.csv", "--content", "question", "-o", "l.csv", "--seed", "3"]
-    assert run("fuse", *given, "--report", "r.html").exit_code == 0
-    start = "consilience fuse 'my <b>answers.csv' --content question -o l.csv --seed 3"
-    assert shown_command() == f"{start} --report r.html --gold gold.csv"
 
 
 def test_the_command_of_the_page_works(answers_file):

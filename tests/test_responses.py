@@ -27,9 +27,9 @@ from consilience.answers.columns import (
     to_column,
 )
 from consilience.answers.tables import build_frame
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import InputError, ParameterError
 from effort import examples
-from strategies import LABELS, Grade, Size, Tone, crowds, matrices
+from strategies import LABELS, Grade, Size, Tone, crowds
 
 LIBRARIES = {
     "dict": dict,
@@ -167,15 +167,6 @@ def test_explicit_names_win():
     assert rows_of(r) == [("v", 1, 0, 1), ("w", 2, 1, 1), ("x", 3, 0, 1), ("y", 4, 1, 1), ("z", 5, 0, 1)]
 
 
-def test_sequences_by_explicit_names():
-    table = {"doc": ["b", "a"], "token": [1, 0], "worker": [1, 1], "label": [1, 2]}
-    assert read(table, sequence="doc", position="token").items.tolist() == [("b", 1), ("a", 0)]
-    both = {"item": [1, 2, 3, 4, 5], **SEQUENCES}
-    assert read(both).sequences is None
-    assert_same(read(both, sequence="sequence"), read(SEQUENCES))
-    assert_same(read(both, position="position"), read(SEQUENCES))
-
-
 @pytest.mark.parametrize(
     ("table", "options", "expected"),
     [
@@ -251,13 +242,6 @@ def test_pandas_categoricals_keep_their_order(ordered, frame):
     assert r.labels.tolist() == r.classes.tolist() == r.workers.tolist() == ["z", "b", "a"]
     assert r.items.tolist() == ["a", "b", "z"]
     assert [row[2] for row in rows_of(r)] == ["a", "b", "z"]
-
-
-def test_polars_enums_keep_their_order_and_categoricals_are_text():
-    enums = pl.Series(["a", "b", "z", "a"], dtype=pl.Enum(["z", "b", "unused", "a"]))
-    assert labels_of(enums, pl.DataFrame) == labels_of(enums) == ["z", "b", "a"]
-    categories = pl.Series(["z", "b", "a", "z"], dtype=pl.Categorical)
-    assert labels_of(categories, pl.DataFrame) == labels_of(categories) == ["a", "b", "z"]
 
 
 def test_arrow_dictionaries():
@@ -376,14 +360,6 @@ def test_nanoseconds_are_not_lost():
     assert read({**ONE, "item": column[:1]}, items=column).n_items == 2
 
 
-def test_equal_labels_are_one_label():
-    r = read(with_labels([0.0, -0.0, 1.0]))
-    assert (r.labels.tolist(), r.label.tolist()) == ([0.0, 1.0], [0, 0, 1])
-    assert str(r.labels[0]) == "0.0"
-    r = read(with_labels(["a", True, 1, 1.0]))
-    assert (r.n_labels, r.label.tolist()) == (2, [1, 0, 0, 0])
-
-
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_ids_go_back_into_frames(kind, backend):
@@ -443,13 +419,6 @@ def test_missing_values(frame, column, role):
     assert f"Column '{role}' of the table has 1 missing value; the first is at row 1" in text
 
 
-@every_library
-@pytest.mark.parametrize("word", ["nan", "NA", "None", "null", "", "N/A", "NaT"])
-def test_words_for_nothing_are_labels(library, word):
-    with pytest.warns(DataWarning, match="treated as an answer like any other"):
-        assert read(with_labels([word, "x"]), library).n_labels == 2
-
-
 # Classes
 
 
@@ -460,12 +429,6 @@ def test_classes_as_subset():
     assert r.class_of_label.tolist() == [-1, 1, 0]
     assert r.label_of_class.tolist() == [2, 1]
     assert (r.n_classes, r.n_labels) == (2, 3)
-
-
-def test_classes_as_superset():
-    r = read(TABLE, classes=["never", "maybe", "no", "yes"])
-    assert r.classes.tolist() == ["never", "maybe", "no", "yes"]
-    assert r.label_of_class.tolist() == [-1, 0, 1, 2]
 
 
 def test_classes_as_a_set_are_sorted():
@@ -582,20 +545,6 @@ def test_duplicates_equal_their_slow_twin(rows, weighted):
         assert r.workers.tolist() == sorted({row[1] for row in rows})
 
 
-def test_duplicates_of_small_weight():
-    table = {"item": [1, 1, 1], "worker": ["a", "a", "b"], "label": ["x", "y", "x"], "weight": [0.25, 0.5, 1.0]}
-    spread = [(1, "a", "x", 0.25), (1, "a", "y", 0.5), (1, "b", "x", 1.0)]
-    for policy, expected in {"error": spread, "mean": spread, "first": spread[::2], "last": spread[1:]}.items():
-        assert rows_of(read(table, weight="weight", duplicates=policy)) == expected
-    assert read(table, weight="weight", duplicates="first").labels.tolist() == ["x"]
-    table["label"] = ["x", "x", "x"]
-    text = message(read, table, weight="weight")
-    assert "Worker 'a' answered item 1 more than once, with the same label: see row 0" in text
-    assert "Remove them. Or let the last one count, with duplicates='last'." in text
-    halves = rows_of(read(table, weight="weight", duplicates="mean"))
-    assert halves == [(1, "a", "x", 0.125), (1, "a", "x", 0.25), (1, "b", "x", 1.0)]
-
-
 # Items that nobody answered
 
 
@@ -617,23 +566,6 @@ def test_items(extra):
     assert sorted(rows_of(r)) == sorted(rows_of(read(TABLE)))
 
 
-PAIRS = [("t", 5), ("u", 0), ("s", 1), ("u", -1)]
-EXTRA_PAIRS = {
-    "index": pd.MultiIndex.from_tuples(PAIRS),
-    "text": [(sequence, str(position)) for sequence, position in PAIRS],
-    "pandas": pd.DataFrame(PAIRS, columns=["sequence", "position"]),
-    "dict": dict(zip(["sequence", "position"], zip(*PAIRS, strict=True), strict=True)),
-}
-
-
-@pytest.mark.parametrize("extra", EXTRA_PAIRS.values(), ids=EXTRA_PAIRS)
-def test_items_of_sequences(extra):
-    r = read(SEQUENCES, items=extra)
-    assert_back(r.items.tolist(), [("t", 2), ("t", 5), ("t", 10), ("u", -1), ("u", 0), ("s", 0), ("s", 1)])
-    assert rows_of(r) == rows_of(read(SEQUENCES))
-    assert r.offsets.tolist() == [0, 2, 2, 3, 3, 3, 4, 5]
-
-
 @quickly
 @given(crowds(), st.data())
 def test_rows_follow_the_named_items(crowd, data):
@@ -641,22 +573,6 @@ def test_rows_follow_the_named_items(crowd, data):
     r = read(crowd.frame, items=named)
     assert r.items.tolist() == [*dict.fromkeys([*named, *crowd.frame["item"]])]
     assert sorted(rows_of(r), key=str) == sorted(rows_of(read(crowd.frame)), key=str)
-
-
-@quickly
-@given(st.data())
-def test_sequences_follow_the_named_items(data):
-    pairs = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=6)
-    answered, named = data.draw(pairs), data.draw(pairs)
-    n = len(answered)
-    columns = {"sequence": [s for s, _ in answered], "position": [p for _, p in answered]}
-    r = read({**columns, "worker": [*range(n)], "label": [0] * n}, items=named)
-    owners = [*dict.fromkeys(s for s, _ in named + answered)]
-    assert r.items.tolist() == sorted({*answered, *named}, key=lambda pair: (owners.index(pair[0]), pair[1]))
-
-
-def test_items_of_other_types():
-    assert read(SEQUENCES, items=[("s", 0.5)]).items.tolist()[:2] == [("s", 0), ("s", 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -721,16 +637,6 @@ def test_what_stands_for_missing(matrix, missing, labels):
     assert Answers.from_matrix(matrix, missing=missing).labels.tolist() == labels
 
 
-def test_matrices_keep_rows_and_columns():
-    r = Answers.from_matrix([[-1, -1, 5], [-1, -1, -1], [3, -1, 5]])
-    assert (r.n_items, r.n_workers) == (3, 3)
-    assert r.offsets.tolist() == [0, 1, 1, 3]
-    assert rows_of(r) == [(0, 2, 5, 1.0), (2, 0, 3, 1.0), (2, 2, 5, 1.0)]
-    named = Answers.from_matrix([[1, 0]], items=["z"], workers=["b", "a"])
-    assert rows_of(named) == [("z", "b", 1, 1.0), ("z", "a", 0, 1.0)]
-    assert named.workers.tolist() == ["b", "a"]
-
-
 @quickly
 @given(crowds())
 def test_matrix_equals_table(crowd):
@@ -744,29 +650,6 @@ def test_matrix_equals_table(crowd):
         values = Answers.from_matrix(F, missing=None, items=crowd.items, workers=crowd.workers, labels=None)
         assert [row[:2] for row in rows_of(values)] == [row[:2] for row in rows_of(r)]
         assert [row[2] for row in rows_of(values)] == [row[2] for row in rows_of(r)]
-
-
-@quickly
-@given(matrices(), st.data())
-def test_matrix_of_sequences_equals_table(matrix, data):
-    cuts = data.draw(st.sets(st.integers(1, len(matrix)))) | {len(matrix)}
-    lengths = np.diff([0, *sorted(cuts)])
-    r = Answers.from_matrix(matrix, lengths=lengths)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    position = np.concatenate([np.arange(length) for length in lengths])
-    rows, columns = np.nonzero(matrix >= 0)
-    table = {
-        "sequence": owner[rows],
-        "position": position[rows],
-        "worker": columns,
-        "label": matrix[rows, columns],
-    }
-    expected = read(table, items=np.column_stack([owner, position]))
-    assert sorted(rows_of(r)) == sorted(rows_of(expected))
-    assert sorted(r.items.tolist()) == sorted(expected.items.tolist())
-    assert r.sequences.offsets.tolist() == [0, *np.cumsum(lengths)]
-    named = Answers.from_matrix(matrix, lengths=lengths, items=[(f"s{s}", p) for s, p in r.items.tolist()])
-    assert named.items.tolist() == [(f"s{s}", p) for s, p in r.items.tolist()]
 
 
 @pytest.mark.parametrize(
@@ -839,12 +722,6 @@ def test_what_becomes_of_soft_votes():
     assert LAYOUTS["long"](r).column_names == ["item", "worker", "p(cat)", "p(Dog)", "p(dog)"]
 
 
-def test_probabilities_of_some_classes_only():
-    with pytest.warns(DataWarning, match=r"^P has NaN for some classes, .* in 1 row: taken for missing. Use 0 for"):
-        r = Answers.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
-    assert rows_of(r) == [(0, 0, 0, 1.0)]
-
-
 @pytest.mark.parametrize(
     ("P", "options", "expected"),
     [
@@ -899,13 +776,6 @@ def test_find_items_of_sequences(pairs, data):
     assert found.tolist() == [expected.index(pair) if pair in expected else -1 for pair in wanted]
     text = r.find_items([to_column([s for s, _ in wanted]), to_column([str(p) for _, p in wanted])])
     assert text.tolist() == found.tolist()
-
-
-def test_repr_is_short_whatever_the_labels():
-    r = read(with_labels(["x" * 10_000, *map(str, range(14))]))
-    assert len(repr(r)) < 300
-    assert "and 5 more" in repr(r)
-    assert repr(read(SEQUENCES)) == "Answers(5 answers: 4 items in 2 sequences x 2 workers, 3 classes: 'B', 'I', 'O')"
 
 
 @quickly

@@ -71,13 +71,6 @@ def test_same_bits(name, tmp_path):
     assert repr(tables) == repr(list(other[3:]))
 
 
-def test_options_of_readers(tmp_path):
-    pq.write_table(draw_table(), tmp_path / "answers.parquet")
-    few = cs.scan_answers(tmp_path / "answers.parquet", block=[0, 5])
-    assert few.workers.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
-    assert cs.scan_answers(tmp_path / "answers.parquet", positions=[0, 1, 5], ordered=True).positions == (0.0, 1.0, 5.0)
-
-
 class Interrupted(Exception):
     """What a fit is interrupted by."""
 
@@ -104,29 +97,6 @@ def test_a_fit_goes_on_where_it_stood(workers, tmp_path, caplog):
     assert "Going on after iteration 7" in caplog.text
     np.testing.assert_array_equal(model.trace_, whole.trace_)
     np.testing.assert_array_equal(model.posterior_, whole.posterior_)
-
-
-def test_columns_of_every_kind(tmp_path):
-    table = draw_table()
-    item, worker = table["item"].to_pylist(), table["worker"].to_pylist()
-    label = [("no", "perhaps", "yes")[each] for each in table["label"].to_pylist()]
-    columns = {"prompt": [f"p{each % 20}" for each in item], "pair": [each // 20 for each in item]}
-    columns |= {"rater": [f"r{each:02}" for each in worker], "label": label}
-    columns["label"][3] = None
-    columns["weight"] = np.linspace(0.2, 1, len(item))
-    pq.write_table(pa.table(columns), tmp_path / "answers.parquet")
-    pa.csv.write_csv(pa.table(columns), tmp_path / "answers.csv")
-    for name in ("answers.parquet", "answers.csv"):
-        asked = {"item": ["prompt", "pair"], "drop_missing": True, "weight": "weight"}
-        plain, scanned = (read(tmp_path / name, **asked) for read in (cs.read_answers, cs.scan_answers))
-        for field in ("offsets", "worker", "label", "weight", "workers", "labels", "items"):
-            assert getattr(plain, field).tolist() == getattr(scanned, field).tolist()
-
-
-def test_a_missing_label_is_where_the_file_has_it(tmp_path):
-    (tmp_path / "answers.csv").write_text("item,worker,label\n2,ann,cat\n1,ann,dog\n2,bob,\n")
-    with pytest.raises(cs.errors.InputError, match=r"line 4"):
-        cs.scan_answers(tmp_path / "answers.csv")
 
 
 def test_other_files_are_sorted_anew(tmp_path):
@@ -175,24 +145,6 @@ def test_the_copy_may_be_deleted(tmp_path):
     assert cs.scan_answers(tmp_path / "answers.parquet").n_items == r.n_items
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (pa.array([1], pa.int64()), pa.array([2.5])),
-        (pa.array([1], pa.int64()), pa.array(["2"])),
-        (pa.array([1], pa.int32()), pa.array([2**40])),
-    ],
-)
-def test_files_of_different_types(first, second, tmp_path):
-    (tmp_path / "files").mkdir()
-    for number, label in enumerate((first, second)):
-        pq.write_table(
-            pa.table({"item": [7], "worker": [number], "label": label}), tmp_path / f"files/{number}.parquet"
-        )
-    plain, scanned = (read(tmp_path / "files") for read in (cs.read_answers, cs.scan_answers))
-    assert plain.labels.tolist() == scanned.labels.tolist()
-
-
 def test_faults_are_told_as_those_of_a_file(tmp_path):
     (tmp_path / "files").mkdir()
     pq.write_table(pa.table({"item": [7], "worker": [1], "label": [1]}), tmp_path / "files/1.parquet")
@@ -206,13 +158,6 @@ def test_faults_are_told_as_those_of_a_file(tmp_path):
                 read(tmp_path / name, drop_missing=True)
             said.append(str(error.value))
         assert said[0] == said[1]
-
-
-def test_options_that_do_not_go_with_tags(tmp_path):
-    pq.write_table(pa.table({"item": [1, 1], "worker": [1, 2], "tags": ["x;y", "y"]}), tmp_path / "tags.parquet")
-    for asked in ({"block": [1]}, {"resume": True}, {"ordered": True}, {"rescale": True}):
-        with pytest.raises(cs.errors.ParameterError):
-            cs.scan_answers(tmp_path / "tags.parquet", separator=";", **asked)
 
 
 def test_a_full_disk_is_an_error(monkeypatch):

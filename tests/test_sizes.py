@@ -8,14 +8,12 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
 from consilience import limits
-from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import files
 from consilience.formats.arrays import read_features
@@ -119,34 +117,6 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, sm
     small_machine(peak * 0.5)
     with pytest.raises(InputError, match="memory"):
         model.fit(r)
-
-
-def test_messages_and_posteriors(small_machine):
-    n = 2000
-    r = cs.Answers.from_matrix(np.arange(n)[:, None] % 20)
-    source = np.repeat(np.arange(n - 20), 20)
-    graph = cs.Graph.from_edges(source, source + 1 + np.arange(len(source)) % 19, items=range(n))
-    small_machine(3 << 20)
-    with pytest.raises(InputError, match=r"messages along .* directed edges x 20 classes.*inference='mean_field'"):
-        cs.MarkovField(inference="belief_propagation", coupling=1.0).fit(r, graph=graph)
-    small_machine(500_000)
-    with pytest.raises(InputError, match="probabilities for 2,000 items x 20 classes"):
-        cs.MajorityVote().fit(r)
-
-
-def test_the_command_line_says_it_in_one_line(small_machine, tmp_path):
-    file = tmp_path / "answers.csv"
-    table = many_labels()
-    rows = zip(*table.values(), strict=True)
-    file.write_text("item,worker,label\n" + "".join(f"{i},{w},{t}\n" for i, w, t in rows), encoding="utf-8")
-    small_machine(50 << 20)
-    refused = CliRunner().invoke(program, ["fuse", str(file)])
-    assert refused.exit_code == 2
-    assert refused.stderr.count("\n") == 1
-    assert "--classes" in refused.stderr
-    assert "--model majority" in refused.stderr
-    done = CliRunner().invoke(program, ["fuse", str(file), "--model", "majority", "-q"])
-    assert done.exit_code == 0, done.stderr
 
 
 # ---------------------------------------------------------------------------------------------------- majority vote
@@ -257,17 +227,6 @@ def test_moments_that_take_long_for_few_answers_are_refused():
         InputError, match=r"needs the moments of 30 items for all pairs of 300 classes.*Or use DawidSkene"
     ):
         cs.MomentMatching().fit(r)
-
-
-@pytest.mark.parametrize("start", ["moments", "best"])
-def test_starts_leave_moments_out_that_take_long(start, monkeypatch):
-    monkeypatch.setitem(limits.LIMITS, "steps of moments", (1000, 1))
-    r = cs.Answers.from_frame(many_labels(10, 20))
-    with pytest.warns(DataWarning, match=r"does not start from moments.* 1,200 answers.*start='majority'"):
-        found = cs.DawidSkene(start=start, max_iter=3, tol=0).fit(r)
-    assert list(found.result_.course.starts) == ["majority"]
-    plain = cs.DawidSkene(max_iter=3, tol=0).fit(r)
-    assert np.array_equal(found.posterior_, plain.posterior_)
 
 
 # ------------------------------------------------------------------------------------------------- everything else

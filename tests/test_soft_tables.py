@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import consilience as cs
 from command_line import run
 from consilience.answers.answers import to_long
-from consilience.answers.joining import drop_workers
-from consilience.answers.soft_votes import sum_to_one
 from consilience.errors import InputError, ParameterError
 from consilience.formats.soft_files import open_votes
 
@@ -90,21 +85,6 @@ def test_tables_are_recognised_by_their_content(form, make, way, tmp_path):
     assert_same(found)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_forms_can_be_given(form):
-    assert_same(cs.Answers.from_frame(FORMS[form][0](), format=form))
-    assert_same(cs.Answers.from_frame(pl.from_pandas(FORMS[form][0]()), format=form))
-
-
-def test_sequences_of_soft_votes():
-    table = make_rows().assign(sequence="s", position=lambda t: t["item"].map(ITEMS.index)).drop(columns="item")
-    given = cs.Answers.from_probabilities(P, lengths=[12], classes=CLASSES, workers=WORKERS)
-    found = cs.Answers.from_frame(table)
-    assert found.sequences.offsets.tolist() == [0, 12]
-    assert np.array_equal(found.label, given.label)
-    np.testing.assert_allclose(found.soft, given.soft, atol=1e-7)
-
-
 def test_other_tables_stay_what_they_are():
     hard = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
     assert cs.Answers.from_frame(hard | {"probability": [0.9, 0.8, 0.7]}).soft is None  # of the answer, one row each
@@ -114,13 +94,6 @@ def test_other_tables_stay_what_they_are():
     questions = {"item": [1, 1], "worker": ["a", "b"], "q1": [1, 3], "q2": [2, 4]}
     with pytest.raises(InputError, match="no column for the label"):
         cs.Answers.from_frame(questions)
-
-
-def test_certain_votes_are_plain_answers():
-    table = pd.DataFrame({"item": [1, 1], "worker": ["a", "b"], "p(x)": [1.0, 0.0], "p(y)": [0.0, 1.0]})
-    found = cs.Answers.from_frame(table)
-    assert found.soft is None
-    assert found.labels[found.label].tolist() == ["x", "y"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
@@ -182,16 +155,6 @@ def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
     assert_same(cs.read_answers("out.csv"))
 
 
-def test_further_votes_may_come_from_a_file(tmp_path):
-    table = make_rows()
-    model = cs.MajorityVote().fit(table[table["item"] != ITEMS[0]])
-    path = Path(tmp_path) / "more.csv"
-    table[table["item"] == ITEMS[0]].to_csv(path, index=False)
-    model.update(path)
-    assert model.to_frame().shape[0] == 12
-    assert_same(model.result_.answers)
-
-
 # --------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -217,18 +180,6 @@ def test_votes_that_are_none(change, words):
         cs.Answers.from_frame(change(make_rows()))
 
 
-def test_labels_without_a_row():
-    table = make_long()
-    ruled_out = table[(table["label"] != "cat") | (table["probability"] > 1e-9)]
-    assert_same(cs.Answers.from_frame(ruled_out))
-    with pytest.raises(InputError, match="Give a row to each class that is not ruled out"):
-        cs.Answers.from_frame(table[table["label"] != "fox"])
-    with pytest.raises(InputError, match="two probabilities of 'cat' by one worker about one item"):
-        cs.Answers.from_frame(pd.concat([table, table[:1]]))
-    with pytest.raises(InputError, match="no column of probabilities"):
-        cs.Answers.from_frame(table.drop(columns="probability"), format="soft-long")
-
-
 def test_what_does_not_go_with_probabilities():
     for options in ({"normalise": True}, {"duplicates": "mean"}):
         with pytest.raises(ParameterError, match="does not go with probabilities"):
@@ -242,22 +193,6 @@ def test_what_does_not_go_with_probabilities():
     assert last.n_responses == VOTES.n_responses
     assert last.labels.tolist() == CLASSES
     assert last.soft[last.soft.max(axis=1) == 1].tolist() == [[1, 0, 0]]
-
-
-def test_the_summary_says_who_is_too_sure(tmp_path):
-    rng = np.random.default_rng(3)
-    truth = rng.integers(3, size=300)
-    scores = 2 * np.eye(3)[truth][:, None] + rng.normal(size=(300, 5, 3))
-    scores[:, 4] *= 5
-    votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-    names = [f"p({name})" for name in CLASSES]
-    table = pd.DataFrame(votes.reshape(-1, 3), columns=names).assign(
-        item=np.repeat(np.arange(300), 5), worker=np.tile(list("abcde"), 300)
-    )
-    table.to_csv(tmp_path / "votes.csv", index=False)
-    said = run("fuse", tmp_path / "votes.csv", "-o", tmp_path / "labels.csv").stdout
-    (line,) = (line for line in said.splitlines() if line.strip().startswith("e "))
-    assert "too sure" in line
 
 
 def test_percentages_are_rescaled():
@@ -278,47 +213,3 @@ def test_probabilities_of_one_class_alone():
     long = {"item": np.repeat(np.arange(30), 2), "worker": ["ann", "bob"] * 30, "label": ["yes"] * 60}
     with pytest.raises(InputError, match="probabilities of 'yes' alone"):
         cs.Answers.from_frame(long | {"probability": shares})
-
-
-def test_levels_between_0_and_1_are_labels_if_the_user_says_so():
-    levels = np.linspace(0, 1, 25).round(3)
-    ann = np.random.default_rng(0).choice(levels, size=400)
-    wide = {"item": np.arange(400), "ann": ann, "bob": np.where(np.arange(400) % 3, ann, 0.5)}
-    with pytest.raises(InputError, match="If they are levels, say so with ordered=True"):
-        cs.Answers.from_frame(wide, format="wide")
-    for told in ({"ordered": True}, {"ordered": False}, {"classes": levels}):
-        assert cs.Answers.from_frame(wide, format="wide", **told).classes.tolist() == levels.tolist()
-    scale = {name: pd.Categorical(wide[name], levels, ordered=True) for name in ("ann", "bob")}
-    assert cs.Answers.from_frame(pd.DataFrame(wide | scale), format="wide").n_classes == 25
-
-
-def test_sums_of_very_many_classes():
-    """By what rounding does to each of 250 classes, sums of 0 or 2 would pass for 1, and those of 3 for 100 %."""
-    rng = np.random.default_rng(0)
-    names = [f"c{n}" for n in range(250)]
-    votes = rng.dirichlet(np.full(250, 0.05), size=(40, 3)).round(4)
-    np.testing.assert_allclose(cs.Answers.from_probabilities(votes, rescale=True).soft.sum(axis=1), 1, 1e-6)
-    for total in (0.0, 0.5, 2.0):
-        wrong = votes.copy()
-        wrong[7, 1] *= total
-        with pytest.raises(InputError, match=r"no probabilities.*P\[7, 1\]"):
-            cs.Answers.from_probabilities(wrong, rescale=True)
-    hot = np.zeros((120, 250), int)
-    np.put_along_axis(hot, rng.random(hot.shape).argsort(axis=1)[:, :3], 1, axis=1)
-    assert not sum_to_one(hot.astype(float))
-    assert sum_to_one(votes.reshape(-1, 250))
-    table = {"item": np.repeat(np.arange(40), 3), "worker": ["ann", "bob", "cy"] * 40} | dict(
-        zip(names, hot.T, strict=True)
-    )
-    with pytest.raises(InputError, match="whose numbers are no probabilities"):
-        cs.Answers.from_frame(table, format="soft", rescale=True)
-
-
-def test_workers_can_be_left_out():
-    r = cs.Answers.from_frame(make_rows())
-    left = drop_workers(r, np.array([0]))
-    for workers in ("temperatures", "mean"):
-        model = cs.DawidSkene(workers=workers).fit(left)
-        assert len(model.labels_) == r.n_items
-        with pytest.raises(InputError, match="fit are probabilities, and the new ones are labels"):
-            model.predict(replace(left, soft=None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -186,14 +185,6 @@ def test_parameters_of_tables_do_not_go_with_spans():
     assert "not one answer per item" in refused("fuse", path, "--item", "id")
 
 
-def test_known_spans_are_used_unless_they_are_ignored():
-    said = {(n, worker): [(0, 3, "PER")] if worker != "c" else [] for n in range(8) for worker in "abc"}
-    spans = mark(dict.fromkeys(range(8), TEXT), said, gold={0: [(8, 11, "PER")]})
-    cs.write_spans(spans, "known.json", format="label-studio")
-    assert json.loads(done("fuse", "known.json", "--json").stdout)["gold"] == 6  # tokens
-    assert json.loads(done("fuse", "known.json", "--json", "--ignore-gold").stdout)["gold"] == 0
-
-
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
@@ -364,37 +355,6 @@ def test_what_is_lost_is_told():
     assert cs.read_spans("again.jsonl").marks.confidence.tolist() == [0.5]
 
 
-@pytest.mark.filterwarnings("ignore:In .* count as:consilience.errors.DataWarning")
-def test_confidence_beside_spans_without_any():
-    """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
-    said = {"ann": [(0, 3, "PER")], "bob": [], "m1": {(0, 3, "PER"): 0.5}}
-    readings = {(n, worker): spans for n in range(2) for worker, spans in said.items()}
-    spans = mark({0: TEXT, 1: TEXT}, {**readings, (0, "m2"): {}, (1, "m2"): {(8, 11, "PER"): 0.25}})
-    known = {None: 2, 0.5: 2, 0.25: 1}
-    assert Counter(row["confidence"] for row in spans.to_frame().to_pylist()) == known
-    cs.write_spans(spans, "in.json", format="label-studio")
-    tasks = json.loads(Path("in.json").read_text())
-    assert [[each["model_version"] for each in task["predictions"]] for task in tasks] == [["m1", "m2"]] * 2
-    assert [len(task["annotations"]) for task in tasks] == [2, 2]
-    for target, options in (("out.json", ()), ("out.jsonl", ("--to", "prodigy")), ("more.json", ("--to", "argilla"))):
-        done("convert", "in.json", target, *options, "-q")
-        again = cs.read_spans(target)
-        assert annotations(again) == annotations(spans)
-        if "argilla" not in options:  # which has room for one model
-            assert Counter(row["confidence"] for row in again.to_frame().to_pylist()) == known
-    assert json.loads(Path("out.json").read_text()) == tasks
-
-
-def test_what_a_table_loses():
-    Path("in.csv").write_text("item,worker,label,weight,time,truth\n1,a,x,0.5,9,x\n1,b,y,1,9,x\n2,b,y,1,9,\n")
-    result = json.loads(done("convert", "in.csv", "out.tsv", "--weight", "weight", "--json").stdout)
-    assert result["lost"] == ["other columns ('time')"]
-    assert Path("out.tsv").read_text().splitlines()[:2] == ["item\tgold\tworker\tlabel\tweight", "1\tx\ta\tx\t0.5"]
-    wide = json.loads(done("convert", "in.csv", "wide.csv", "--weight", "weight", "--to", "wide", "--json").stdout)
-    assert "the weights of answers" in wide["lost"]
-    assert Path("wide.csv").read_text().splitlines() == ["item,gold,a,b", "1,x,x,y", "2,,,y"]
-
-
 def test_what_cannot_be_converted():
     write_table(pa.table(ANSWERS), "in.csv")
     spans, masks = write_spans("label-studio"), write_masks("")
@@ -422,16 +382,3 @@ def test_all_formats_are_listed():
     assert {"mturk", "toloka", "appen", "matrix", "one-hot"} <= {name for name in listed if not listed[name]["written"]}
     shown = done("formats").stdout
     assert all(f"  {name} " in shown for name in NAMES)
-
-
-def test_fusing_twice_is_told():
-    path = write_answers("label-studio")
-    done("fuse", path, "-o", "out.json", "--model", "majority", "-q")
-    assert "results of an earlier fusion" in done("fuse", "out.json", "--model", "majority").stderr
-    assert "earlier fusion" not in done("fuse", path, "--model", "majority").stderr
-
-
-def test_pictures_that_are_in_no_folders(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"")
-    with pytest.raises(InputError, match=r"Put the masks .* of each reader into a folder of their own"):
-        cs.fuse(tmp_path)

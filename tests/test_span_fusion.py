@@ -261,33 +261,3 @@ def test_scores_of_spans_are_those_of_the_slow_twin(gold, found):
     scores = cs.metrics.compare_spans(*marks)
     for score, expected in zip(scores, slow_scores(*sides), strict=True):
         np.testing.assert_allclose(score[:2], expected, atol=1e-12)
-
-
-def test_evaluation_says_what_it_cannot_compare(project):
-    with pytest.raises(InputError, match="spans of 5 workers"):
-        cs.evaluate(project.spans, project.truth)
-    with pytest.raises(InputError, match="No spans are known"):
-        cs.evaluate(exact_majority(project.spans), project.spans)
-    other = cs.simulate.spans(40, seed=9)
-    with pytest.raises(InputError, match="the text is not the one whose spans are known"):
-        cs.evaluate(exact_majority(project.spans), other.truth)
-    with pytest.raises(InputError, match="has no column for the start"):
-        cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
-
-
-def test_simulated_projects_depend_on_the_seed_alone():
-    one, same, other = cs.simulate.spans(20, seed=1), cs.simulate.spans(20, seed=1), cs.simulate.spans(20, seed=2)
-    assert one.spans.to_frame().equals(same.spans.to_frame())
-    assert one.spans.texts != other.spans.texts
-    perfect = cs.simulate.spans(20, misses=0, boundary_errors=0, type_errors=0, inventions=0, n_workers=12, seed=1)
-    truth = list(zip(*(column.tolist() for column in perfect.truth.gold[2:5]), strict=True))
-    for worker in range(12):
-        own = perfect.spans.marks.worker == worker
-        assert list(zip(*(c[own].tolist() for c in perfect.spans.marks[2:5]), strict=True)) == truth
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cs.simulate.spans(50, boundary_errors=1, inventions=1, density=0.3, seed=1).spans.to_responses()
-    with pytest.raises(cs.errors.ParameterError, match="readers"):
-        cs.simulate.spans(readers=9)
-    with pytest.raises(cs.errors.ParameterError, match="misses"):
-        cs.simulate.spans(misses=2)

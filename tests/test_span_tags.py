@@ -204,8 +204,3 @@ def test_tables_of_spans():
 def test_bad_tables_of_spans(change, message):
     with pytest.raises(InputError, match=message):
         cs.Spans.from_frame(TABLE | change, {1: "Ann Lee"})
-
-
-def test_bad_readings():
-    with pytest.raises(cs.errors.ParameterError, match="readings"):
-        cs.Spans.from_frame(TABLE, {1: "Ann Lee"}, readings="some")

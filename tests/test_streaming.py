@@ -131,18 +131,6 @@ def test_batches_come_close_to_the_full_fit(size):
         assert model.power_ == pytest.approx(full.power_, abs=0.15)
 
 
-def test_sequences_come_close_to_the_full_fit():
-    crowd = cs.simulate.sequences(200, length=10, n_workers=6, n_classes=3, accuracy=(0.6, 0.9), seed=2)
-    r = crowd.responses
-    rows = {"sequence": r.sequences.ids[r.sequences.of_items()[r.item_of_answer()]]}
-    rows |= {"position": r.sequences.position[r.item_of_answer()], "worker": r.worker, "label": r.label}
-    full, model = cs.HiddenMarkov(coupling=1.0).fit(r), cs.HiddenMarkov(coupling=1.0)
-    for batch in range(5):
-        model.partial_fit({name: column[rows["sequence"] % 5 == batch] for name, column in rows.items()})
-    assert np.abs(model.transition_ - full.transition_).max() < 0.05
-    assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < 0.05
-
-
 # ------------------------------------------------------------------------------------------ workers, labels and classes
 
 
@@ -172,26 +160,6 @@ def test_vocabularies_grow():
     assert np.isfinite(ends).all()
 
 
-@pytest.mark.parametrize("workers", ["confusion", "sequential"])
-def test_text_after_whole_numbers(workers):
-    """Ids and labels of an earlier batch are found again if a later one writes them as text, beside new ones."""
-    first, second = cut(crowd_of(200, n_workers=30).responses, 2)
-    text = {
-        "worker": np.append(second.worker.astype(str).astype(object), "z"),
-        "label": np.append(second.label.astype(str).astype(object), "x"),
-        "item": np.append(second.items[second.item_of_answer()], second.items[0]),
-    }
-    number = text | {"worker": np.append(second.worker, 30), "label": np.append(second.label, 3)}
-    model, twin = (cs.DawidSkene(workers=workers).partial_fit(first) for _ in range(2))
-    model.partial_fit(text)
-    twin.partial_fit(number)
-    assert set(model.result_.names.workers) == {*map(str, range(30)), "z"}
-    assert model.classes_.tolist() == ["0", "1", "2", "x"]
-    place = [model.result_.names.workers.tolist().index(str(worker)) for worker in range(30)]
-    np.testing.assert_allclose(model.confusion_[place], twin.confusion_[:30], atol=1e-8)
-    np.testing.assert_allclose(model.posterior_, twin.posterior_, atol=1e-8)
-
-
 def test_weights_gold_and_batches_without_answers():
     crowd = crowd_of(200)
     truth, (first, second, third, fourth) = np.asarray(crowd.truth), cut(crowd.responses, 4)
@@ -206,20 +174,6 @@ def test_weights_gold_and_batches_without_answers():
 
 
 # -------------------------------------------------------------------------------------------- intervals and calibration
-
-
-def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
-    r = crowd_of(600).responses
-    full, model = cs.DawidSkene().fit(r), cs.DawidSkene()
-    stream(model, cut(r, 6))
-    widths = [
-        np.array(each.worker_report()["accuracy_high"].to_pylist()) - each.worker_report()["accuracy_low"].to_pylist()
-        for each in (full, model)
-    ]
-    assert (widths[1] > 0.95 * widths[0]).all()
-    assert (widths[1] < 1.4 * widths[0]).all()
-    shares = [each.result_.intervals.prior[1] - each.result_.intervals.prior[0] for each in (full, model)]
-    np.testing.assert_allclose(shares[1], shares[0], rtol=0.3)
 
 
 # ----------------------------------------------------------------------------------------------- what is kept and saved
@@ -237,17 +191,6 @@ def test_a_loaded_model_goes_on(make, tmp_path):
     assert model.result_.calibrated.found == loaded.result_.calibrated.found
     assert np.array_equal(model.result_.intervals.workers, loaded.result_.intervals.workers)
     assert (repr(model), model.result_.n_batches) == (repr(loaded), 3)
-
-
-def test_it_goes_on_after_fit_and_fit_starts_anew():
-    first, second = cut(crowd_of(200).responses, 2)
-    model = cs.DawidSkene().fit(first)
-    assert model.result_.answers.n_items == 100
-    model.partial_fit(second)
-    assert sum(model.worker_report()["answers"].to_pylist()) == first.n_responses + second.n_responses
-    again, fresh = model.fit(second), cs.DawidSkene().fit(second)
-    assert np.array_equal(again.posterior_, fresh.posterior_)
-    assert repr(again) == repr(fresh)
 
 
 def arrays_in(found):
@@ -271,21 +214,6 @@ def test_no_array_grows_with_the_stream():
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.result_.answers
-
-
-def test_groups_of_copies_are_kept():
-    r = crowd_of(300, n_workers=5, answers_per_item=5).responses
-    first, second = ({**table(each), "worker": each.worker + 10} for each in cut(r, 2))
-    for rows in (first, second):
-        twin = rows["worker"] == 10
-        for name in rows:
-            copied = np.full(twin.sum(), 9) if name == "worker" else rows[name][twin]
-            rows[name] = np.concatenate([rows[name], copied])
-    model = cs.DawidSkene().fit(first)
-    assert model.copies_ == [[9, 10]]
-    assert model.partial_fit({**second, "worker": np.where(second["worker"] == 14, 1, second["worker"])})
-    assert model.copies_ == [[9, 10]]
-    assert model.result_.copies == [[1, 2]]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

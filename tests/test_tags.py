@@ -12,7 +12,6 @@ from scipy.special import gammaln
 import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats.writing import write_table
 from consilience.inference.workers.tags import TagWorkers
 from consilience.inference.workers.types import respond_by_parts
 
@@ -78,21 +77,6 @@ def test_answers_about_each_tag_are_those_of_the_sets(project):
         thing, tag = divmod(int(item), 4)
         expected = said[tags.items[thing], r.workers[r.worker[answer]]][tag]
         assert r.labels[r.label[answer]] == ("yes" if expected else "no")
-
-
-def test_files_of_tables_are_read(tmp_path):
-    (tmp_path / "tags.csv").write_text("item,worker,tags\n1,ann,spam;urgent\n1,bob,urgent\n2,ann,\n2,bob,spam\n")
-    lists = pa.table({**ROWS, "tags": pa.array(list(SETS.values()), pa.list_(pa.string()))})
-    for name in ("a.parquet", "a.arrow", "a.jsonl"):
-        if name.endswith("jsonl"):
-            (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in lists.to_pylist()))
-        else:
-            write_table(lists, str(tmp_path / name))
-        assert sets_of(cs.read_tags(tmp_path / name)) == SETS
-    assert sets_of(cs.scan_answers(tmp_path / "a.parquet", item="item", worker="worker", label="tags")) == SETS
-    assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
-    with pytest.raises(TypeError, match="unexpected keyword argument 'seperator'"):
-        cs.read_tags(tmp_path / "tags.csv", seperator=";")
 
 
 def test_known_sets_are_read_beside_the_answers():
@@ -238,22 +222,6 @@ def test_fuse_takes_separators_and_lists():
         cs.DawidSkene(workers="tags").fit({"item": [1], "worker": ["a"], "label": ["x"]})
 
 
-def test_tables_about_single_tags_name_item_and_tag(project, fused):
-    items = fused.next_items(6)
-    assert items.column_names[:2] == ["item", "tag"]
-    assert set(items["tag"].to_pylist()) <= set("abcd")
-    assert fused.next_questions(2).column_names[:3] == ["item", "tag", "worker"]
-    assert "yes" in str(fused.explain((3, "a")))
-    with pytest.raises(InputError, match="There is no tag 'z'"):
-        fused.explain((3, "z"))
-    every = fused.explain(3)
-    assert list(every) == list("abcd")
-    assert str(every["a"]) == str(fused.explain((3, "a")))
-    known = {"item": [0, 1, 2], "tag": ["a", "b", "c"], "label": ["yes", "no", None]}
-    by_tag = cs.fuse(project.tags, gold=known)
-    assert by_tag.result_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]
-
-
 # --------------------------------------------------------------------------------------------------- files and commands
 
 
@@ -332,16 +300,6 @@ def test_sets_go_back_to_the_tools_that_they_come_from(small, tmp_path, monkeypa
 def frame_columns(tags):
     table = tags.to_frame()
     return (table[name].to_pylist() for name in ("item", "worker", "labels"))
-
-
-@pytest.mark.filterwarnings("ignore:There is no clear difference")
-def test_commands_speak_of_sets(small, tmp_path):
-    source, model = tmp_path / "tags.csv", tmp_path / "m.model"
-    write_table(small.to_frame(), str(source))
-    shown = run("fuse", source, "--separator", ";", "--save", model, "--report", tmp_path / "r.html")
-    assert shown.exit_code == 0
-    figures = json.loads(run("fuse", source, "--separator", ";", "--json").stdout)
-    assert (figures["items"], figures["answers"], figures["tags"]["tags"]) == (40, 160, ["a", "b", "c"])
 
 
 def test_sets_are_judged_by_known_ones(tmp_path):

@@ -139,15 +139,6 @@ def test_weights_of_one_are_no_weights(estimation):
     assert cs.Answers.from_frame(table, weight="weight").weight is None
 
 
-def test_answers_of_next_to_no_weight_are_none():
-    r = replace(crowd(7, spread=False), weight=None)
-    faint = np.arange(r.n_responses) % 5 == 0
-    options = {"tol": 0, "max_iter": 20, **oracles.PLAIN}
-    with_all = cs.DawidSkene(**options).fit(replace(r, weight=np.where(faint, 1e-9, 1.0)))
-    without = cs.DawidSkene(**options).fit(r.keep(~faint))
-    np.testing.assert_allclose(with_all.confusion_, without.confusion_, atol=1e-6)
-
-
 def test_predictions_and_files_take_the_scale_of_weights_with_them(tmp_path):
     r = crowd(8)
     model = cs.DawidSkene(calibration="none").fit(r)
@@ -158,27 +149,7 @@ def test_predictions_and_files_take_the_scale_of_weights_with_them(tmp_path):
         np.testing.assert_allclose(fitted.predict_proba(some), model.posterior_[:7], atol=1e-12)
 
 
-def test_a_stream_adds_what_answers_count():
-    r = crowd(9)
-    batches = [r.about(np.arange(0, 30)), r.about(np.arange(30, 60))]
-    model = cs.DawidSkene(calibration="none").partial_fit(batches[0]).partial_fit(batches[1])
-    counted = sum(batch.amount.sum() for batch in batches)
-    np.testing.assert_allclose(model.result_.learned.counts.sum(), counted)
-    assert_never_falls(model.trace_)
-    assert np.array_equal(model.predict_proba(batches[1]), model.posterior_)
-
-
 # --------------------------------------------------------------------------------------------- spread answers
-
-
-def test_rows_of_an_answer_are_found_wherever_they_stand():
-    rng = np.random.default_rng(0)
-    r = crowd(11)
-    table = {"item": r.items[r.item_of_answer()], "worker": r.worker, "label": r.labels[r.label], "weight": r.weight}
-    order = rng.permutation(r.n_responses)
-    mixed = cs.Answers.from_frame({name: each[order] for name, each in table.items()}, weight="weight", items=r.items)
-    models = [cs.DawidSkene(tol=0, max_iter=15, **oracles.PLAIN).fit(each) for each in (r, mixed)]
-    np.testing.assert_allclose(models[1].posterior_, models[0].posterior_, atol=1e-9)
 
 
 def test_mean_of_duplicates_is_one_answer_that_is_spread_over_them():
@@ -234,15 +205,4 @@ def test_classes_do_not_merge_where_all_weights_are_small(estimation):
         r, truth = draw_answers(seed)
         model = cs.DawidSkene(estimation=estimation, calibration="none").fit(r)
         gains.append(accuracy(model, truth) - accuracy(cs.MajorityVote().fit(r), truth))
-    assert np.mean(gains) > 0.02
-
-
-def test_true_weights_help():
-    gains = []
-    for seed in range(3):
-        r, truth = draw_answers(seed, n_classes=3, weight=[0.2, 0.5, 1.0])
-        known, ignored = (
-            cs.DawidSkene(calibration="none").fit(each) for each in (r, replace(r, weight=None, share=None))
-        )
-        gains.append(accuracy(known, truth) - accuracy(ignored, truth))
     assert np.mean(gains) > 0.02
