@@ -11,7 +11,7 @@ import consilience as cs
 import oracles
 from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
-from consilience.inference.em import expect_from_votes, infer_posterior, maximise
+from consilience.inference.em import expect_from_votes, infer_posterior
 from consilience.inference.sources import Source
 from consilience.kernels import freeze
 
@@ -109,18 +109,18 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
     # of each item.
     problems[1] = replace(problems[1], unvoted=problems[0].unvoted, placed=anchored(problems[1].placed, theirs, gold))
-    parameters = [maximise(problem, expect_from_votes(problem)) for problem in problems]
+    parameters = [problem.maximise(expect_from_votes(problem)) for problem in problems]
     for _ in range(n_steps):
         results, objectives = [], []
         for problem, found in zip(problems, parameters, strict=True):
-            factors = problem.factors(found.workers)
+            factors = problem.workers.factors(found.workers)
             results.append(infer_posterior(problem.engine, problem.placed, factors, found.structure)[0])
             objectives.append(problem.objective(found, problem.expect(found)))
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)
         np.testing.assert_allclose(parameters[0].workers.mean, parameters[1].workers.mean, atol=1e-9)
         assert objectives[0] == pytest.approx(objectives[1], rel=1e-9)
         parameters = [
-            maximise(problem, problem.expect(found)) for problem, found in zip(problems, parameters, strict=True)
+            problem.maximise(problem.expect(found)) for problem, found in zip(problems, parameters, strict=True)
         ]
 
 

@@ -109,35 +109,9 @@ def test_the_loop_asks_nothing_but_the_contract():
 
 
 class TwiceWorkers(ConfusionWorkers):
-    """Confusion workers with a prior in another shape, an array of their own, and a column of the report."""
+    """Confusion workers with an array of their own, and a column of the report."""
 
     name: ClassVar[str] = "twice"
-
-    def reshape(self, prior, *shape):
-        """Return the prior with its pseudo-counts, and the parts of a learned one, in another shape."""
-        parts = prior.parts and tuple(part.reshape(len(part), *shape) for part in prior.parts)
-        return prior._replace(smoothing=prior.smoothing.reshape(len(prior.smoothing), *shape), parts=parts)
-
-    def unfold(self, prior):
-        return self.reshape(prior, self.n_labels, self.n_classes)
-
-    def prior(self, smoothing, estimation, unvoted):
-        return self.reshape(super().prior(smoothing, estimation, unvoted), -1)
-
-    def pseudo_counts(self, prior):
-        return super().pseudo_counts(self.unfold(prior))
-
-    def learn_prior(self, counts, prior):
-        return self.reshape(super().learn_prior(counts, self.unfold(prior)), -1)
-
-    def update(self, counts, prior):
-        return super().update(counts, self.unfold(prior))
-
-    def counted(self, counts, prior):
-        return super().counted(counts, self.unfold(prior))
-
-    def crowd(self, counts, prior):
-        return super().crowd(counts, self.unfold(prior))
 
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}
@@ -151,7 +125,6 @@ class TwiceWorkers(ConfusionWorkers):
 
 @pytest.mark.parametrize("name", ["dawid-skene", "hidden-markov", "markov-field"])
 def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
-    """Its prior is learned, and intervals use it, whatever shape it has."""
     monkeypatch.setitem(WORKERS, "twice", TwiceWorkers)
     network = cs.simulate.network(80, n_workers=5, n_classes=3, seed=1)
     sequences = cs.simulate.sequences(10, length=8, n_workers=5, n_classes=3, seed=1)

@@ -52,7 +52,7 @@ def run_on_answers(rng, n_classes, width):
     product, power = (np.empty((12, n_classes)) for _ in range(2))
     counts, mass = np.zeros((9, n_classes)), np.zeros(n_classes)
     base, log_base, prior = (freeze(array) for array in (np.ones(n_classes), np.zeros(n_classes), probability[0] + 0.1))
-    scales = [multiply_rows(*answers, freeze(probability), base, product, width)]
+    scales = [multiply_rows(*answers, freeze(probability), base, product, np.zeros(n_classes, np.int64), width)]
     scales += [add_log_rows(*answers, weight, freeze(logs), log_base, power, width)]
     posterior = product.copy()
     scales += [normalise_items(posterior, prior, freeze(np.empty(0, np.bool_)), mass, width)]
@@ -167,7 +167,7 @@ def test_each_kernel_is_compiled_once_for_small_data():
     """Whatever the number of classes, the dtypes of the table, and the order in which models are fitted."""
     compiled = json.loads(run_python(FITS))
     assert {name: found for name, found in compiled.items() if len(found) > 1} == {}
-    assert {"multiply_and_scale", "pass_both_ways", "update_nodes", "solve_in_turn"} <= {
+    assert {"multiply_rows", "pass_both_ways", "update_nodes", "solve_in_turn"} <= {
         name for name, found in compiled.items() if found
     }
 
@@ -203,7 +203,7 @@ class Watcher(event.Listener):
 
 event.register("numba:compile", Watcher())
 """
-SHARED = {"add_votes", "multiply_and_scale", "count_rows"}
+SHARED = {"add_votes", "multiply_rows", "count_rows"}
 LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_out"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},

@@ -14,11 +14,11 @@ from consilience.inference import fit_distributions
 from consilience.kernels import columns, freeze
 from consilience.kernels.answers import (
     SMALLEST,
+    add_expectations,
     add_log_rows,
     add_to_rows,
     add_votes,
     count_rows,
-    expect_logs,
     multiply_rows,
     normalise_items,
 )
@@ -41,12 +41,17 @@ def make_answers(rng, n_rows, sizes):
     return freeze(codes), freeze(np.append(0, np.cumsum(sizes)).astype(np.int64))
 
 
+def expect_logs(counts, smoothing, log_weights):
+    psi, log_gamma, log_beta = np.empty(counts.shape[1:]), np.empty(counts.shape[1:]), np.empty(counts.shape[2])
+    return add_expectations(freeze(counts.copy()), freeze(smoothing), psi, log_gamma, log_beta, log_weights)
+
+
 def run_product(codes, offsets, table, gold=NO_GOLD):
     """Return what `multiply_rows` gives, scaled as the twin is: the largest entry of each row is 1."""
     n_classes = table.shape[1]
     out = np.full((len(offsets) - 1, n_classes), np.nan)
-    base = freeze(np.ones(n_classes))
-    log_scale = multiply_rows(codes, offsets, gold, freeze(table.copy()), base, out, width_of(n_classes, LARGE))
+    base, shift = freeze(np.ones(n_classes)), np.zeros(n_classes, np.int64)
+    log_scale = multiply_rows(codes, offsets, gold, freeze(table.copy()), base, out, shift, width_of(n_classes, LARGE))
     assert np.isfinite(out).all()
     top = out.max(axis=1, keepdims=True)
     assert (top > 0).all()
@@ -240,7 +245,7 @@ def test_expected_logs_against_scipy(shared, scale):
     counts[2] = 0.0
     smoothing = rng.uniform(1e-4, 3, (1 if shared else 5, 4, 3))
     logs = np.full(counts.shape, np.nan)
-    bound = expect_logs(counts, freeze(smoothing), logs)
+    bound = expect_logs(counts, smoothing, logs)
     expected, expected_bound = oracles.dirichlet_logs(counts, smoothing)
     np.testing.assert_allclose(logs, expected, rtol=1e-12, atol=1e-12)
     assert bound == pytest.approx(expected_bound, rel=1e-10, abs=1e-10)

@@ -9,7 +9,9 @@ from scipy.special import gammaln
 
 import consilience as cs
 import oracles
-from consilience.inference.workers.priors import CENTRE, Prior, improve_pair, judge_pair, make_pair
+from consilience.inference.workers.priors import CENTRE, improve_pair, make_pair
+from consilience.kernels import freeze
+from consilience.kernels.answers import add_polya
 
 PARTS = (1.0 - np.eye(3)[None], np.eye(3)[None], np.zeros((1, 3, 3)))
 
@@ -37,9 +39,12 @@ def test_value_and_slope(n_fixed):
     counts = counts_of(1)
     fixed = np.random.default_rng(2).uniform(0, 2, (n_fixed, 3, 3)) if n_fixed else np.zeros((1, 3, 3))
     for logs in (np.log(CENTRE), np.array([-2.0, 3.0]), np.array([1.0, -1.0])):
-        value, slope = judge_pair(logs, counts, PARTS[:2], fixed)
-        assert value == pytest.approx(slow_value(logs, counts, fixed), rel=1e-11)
+        slope, away = np.zeros(2), logs - np.log(CENTRE)
+        arrays = (freeze(each) for each in (counts, PARTS[0][0].copy(), PARTS[1][0].copy(), fixed))
+        value = add_polya(*arrays, *np.exp(logs).tolist(), slope)
+        assert value - 0.5 * away @ away == pytest.approx(slow_value(logs, counts, fixed), rel=1e-11)
         expected = optimize.approx_fprime(logs, slow_value, 1e-6, counts, fixed)
+        slope = slope * np.exp(logs) - away
         np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -47,7 +52,7 @@ def test_value_and_slope(n_fixed):
 @pytest.mark.parametrize("pair", [CENTRE, (0.02, 200.0), (50.0, 0.02)])
 def test_improvement_leads_to_the_best_pair(seed, pair):
     counts, fixed = counts_of(seed), np.zeros((1, 3, 3))
-    prior = make_pair(Prior(PARTS[1], "variational"), PARTS, pair)
+    prior = make_pair(PARTS, pair)
     values = [slow_value(np.log(prior.pair), counts, fixed)]
     for _ in range(12):
         prior = improve_pair(prior, counts)

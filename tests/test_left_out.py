@@ -42,7 +42,8 @@ def count(r, workers, posterior):
     counts = np.zeros((workers.n_rows, r.n_classes))
     for j, row in enumerate(workers.encode(r)):
         counts[row] += r.weights()[j] * posterior[r.item_of_answer()[j]]
-    workers.count_silence(counts, posterior.sum(axis=0))
+    if workers.silent:
+        workers.count_silence(counts, posterior.sum(axis=0))
     return counts
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.inference.em import maximise
 from consilience.inference.structures.independent import Independent
 from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
 from effort import examples
@@ -67,7 +66,7 @@ def test_counts_and_estimates_are_the_slow_ones():
     prior = pose(r, workers, structure).prior
     for kind in (workers, plain):
         problem = pose(r, kind, structure)
-        start = maximise(problem, expect_votes(problem))._replace(workers=kind.given(confusion))
+        start = problem.maximise(expect_votes(problem))._replace(workers=kind.given(confusion))
         statistics.append(problem.expect(start))
     ours, theirs = statistics
     # Plain matrices, whatever was said before, are plain workers.

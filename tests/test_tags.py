@@ -129,7 +129,7 @@ def test_choices_of_reading():
 
 def test_types_are_shared_as_by_enumeration():
     rng = np.random.default_rng(1)
-    workers = TagWorkers(2, np.array([0, 1]), 2, n_tags=3)
+    workers = TagWorkers(2, np.array([0, 1]), 2, n_contexts=3)
     prior = workers.prior(np.ones((1, 2, 2)), "variational", np.ones(2) / 2)
     counts = rng.gamma(2.0, 2.0, (2, 3, 2, 2))
     types, apart = prior.types.pseudo_counts, prior.types.own

@@ -43,7 +43,7 @@ from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..engines import Engine
 from ..errors import quietly
-from ..inference.em import Fit, Problem, infer_as_used
+from ..inference.em import Fit, Problem
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_apart, list_couplings, pick_coupling, settle
 from ..inference.hidden_answers import score_powers
@@ -161,7 +161,7 @@ def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Gr
     with quietly():
         posed = learner._pose(source, links, engine)
         apart, alone = fit_apart(posed, learner._run)
-    plain = infer_as_used(apart, alone.parameters).argmax(axis=1)
+    plain = apart.infer(alone.parameters).argmax(axis=1)
     problem = settle(posed, alone) if find_linked(links).any() else posed
     power = 1.0 if found.calibrated is None else found.calibrated.found.power
     ours, coupling = found.labels.fitted.argmax(axis=1), found.coupling
@@ -195,7 +195,7 @@ def learn_coupling_only(
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
     r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
-    evidence, _ = problem.weigh(problem.factors(learned.workers))
+    evidence, _ = problem.weigh(problem.workers.factors(learned.workers))
     mass = learned.structure.mean * len(evidence)
 
     def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:

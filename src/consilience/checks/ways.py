@@ -50,7 +50,6 @@ from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..engines import Engine
 from ..errors import quietly
-from ..inference.em import infer_as_used
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise_to
 from ..inference.sources import HIDDEN, Source
@@ -105,7 +104,7 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
         for kind in ("ordinal", "nominal"):
             way = renew(model, workers=kind)
             problem, fit = way._fit_alone(shown, None, engine)
-            posterior = infer_as_used(problem, fit.parameters)[r.items_of(answer)]
+            posterior = problem.infer(fit.parameters)[r.items_of(answer)]
             learned = fit.parameters
             matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
             scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]]))
@@ -158,7 +157,7 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         for name in WAYS:
             way = renew(model, workers=name)
             problem, fit = way._fit_alone(Source(shown), None, engine)
-            found.append(infer_as_used(problem, fit.parameters)[r.items_of(answer)])
+            found.append(problem.infer(fit.parameters)[r.items_of(answer)])
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
     logs = np.stack(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ..answers.answers import Answers
-from ..kernels import Floats, Integers, freeze
+from ..kernels import Floats, Integers, freeze, read_only
 
 # Items that are looked at together, where all at once would take much memory.
 ITEMS_AT_ONCE = 1 << 16
@@ -67,7 +67,7 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
     >>> fit_distributions(counts, np.ones((1, 2, 1)), "em").mean.ravel()
     array([0.83333333, 0.16666667])
     """
-    from ..kernels.answers import expect_logs
+    from ..kernels.answers import add_expectations
 
     total = counts + smoothing
     mass = total.sum(axis=1, keepdims=True)
@@ -90,7 +90,9 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
         return Distributions(freeze(mean), freeze(logs), mean, bound)
     log_weights = np.zeros_like(total)
-    bound = float(expect_logs(counts, smoothing, log_weights))
+    psi, log_gamma, log_beta = np.empty(counts.shape[1:]), np.empty(counts.shape[1:]), np.empty(counts.shape[2])
+    arrays = read_only(counts), read_only(smoothing), psi, log_gamma, log_beta, log_weights
+    bound = float(add_expectations(*arrays))
     return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)
 
 

@@ -29,7 +29,7 @@ from ..answers.blocks import Block
 from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
 from ..kernels import Floats
-from .em import Fit, Parameters, Problem, Run, Weighing, expect_from_votes, maximise
+from .em import Fit, Parameters, Problem, Run, Weighing, expect_from_votes
 from .hidden_answers import CouplingScore, HeldOutScore, score_hidden
 from .moments import lay_out
 from .sources import Source
@@ -58,7 +58,7 @@ def learn_coupling(source: Source, problem: Problem, run: Run, seed: int) -> tup
         fold = []
         for climbed, fit in climb(problem.about(source.keep(~hidden)), COUPLINGS, run):
             counts = climbed.workers.plain_counts(fit.statistics.counts)
-            fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters)[0], counts))
+            fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters), counts))
         scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold
     best = max(scores, key=lambda score: score.score)
     within = [gap <= error for gap, error in (best.minus(score) for score in scores)]
@@ -72,7 +72,7 @@ def climb(problem: Problem, couplings: Sequence[float], run: Run) -> Iterator[tu
     chain, statistics, prior = cast(Chain, problem.structure), expect_from_votes(problem), problem.prior
     for coupling in couplings:
         problem = replace(problem, structure=replace(chain, coupling=coupling))
-        fit = run(problem, maximise(problem, statistics, prior))
+        fit = run(problem, problem.maximise(statistics, prior))
         yield problem, fit
         statistics, prior = fit.statistics, fit.parameters.prior
 
@@ -167,11 +167,11 @@ def follow_labels(
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.
     """
     structure, unused = cast(ChainParameters, learned.structure), np.empty(0, np.int64)
-    weighing: Weighing = problem.factors(learned.workers)
+    weighing: Weighing = problem.workers.factors(learned.workers)
     if statistics is not None:
         counted = problem.workers.counted(statistics.counts, learned.prior)
         weighing = LeftOut(counted, posterior)
-        structure, unused = structure.for_left_out(), np.setdiff1d(problem.find_unsaid(), codes)
+        structure, unused = structure.for_left_out(), np.setdiff1d(problem.unsaid, codes)
     shared = (weighing, structure, codes, goes_on, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.answers import Answers, Budget
+from ..answers.answers import Budget
 from ..answers.blocks import Block
 from ..answers.columns import Values
 from ..answers.graph import Graph
@@ -109,7 +109,7 @@ def run_em(
         if converged or iteration == max_iter:
             break
         prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
-        parameters = problem.improve(statistics, parameters, prior_is_new)
+        parameters = problem.maximise(statistics, parameters.prior, prior_is_new)
         if kept is not None:
             kept.save(parameters, trace, prior_is_new)
     return Fit(parameters, statistics, np.array(trace), iteration, converged)
@@ -132,31 +132,48 @@ class Problem:
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
     enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
+    unsaid: NDArray[np.int64] = np.empty(0, np.int64)  # noqa: RUF009; classes that no answer can mean, nor silence
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
-
-    def factors(self, found: Distributions) -> AnyFactors:
-        """What each row of the worker model contributes to the evidence."""
-        return self.workers.factors(found)
 
     def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
         """E-step: expected counts of answers and of the structure, those of earlier batches among them.
 
         `trail` is that of the fit it belongs to.
         """
-        factors, structure = self.factors(parameters.workers), parameters.structure
-        if structure.takes_all:
-            posterior, log_scale = self.weigh(factors)
-            summary = structure.infer(posterior, self.graph, trail, self.engine.n_threads)
-            counted = self.engine.map(count_block, self.placed, posterior, factors)
-            found = add_up(((counts, None) for counts in counted), factors.shape)
-            found = found._replace(summary=summary.scaled_by(log_scale))
-        else:
-            found = add_up(self.engine.map(expect_block, self.placed, factors, structure), factors.shape)
-        return add_earlier(self, found)
+        factors, structure = self.workers.factors(parameters.workers), parameters.structure
+        if not structure.takes_all:
+            return self.add_up(self.engine.map(expect_block, self.placed, factors, structure))
+        posterior, log_scale = self.weigh(factors)
+        summary = structure.infer(posterior, self.graph, trail, self.engine.n_threads)
+        counted = self.engine.map(count_block, self.placed, posterior, factors)
+        return self.add_up(((counts, None) for counts in counted), summary.scaled_by(log_scale))
 
     def weigh(self, factors: AnyFactors) -> tuple[Floats, float]:
         """The evidence of all items, in order, and the logarithm of its scales."""
         return gather(self.engine.map(weigh_block, self.placed, factors), len(self.placed))
+
+    def add_up(self, results: Iterable[tuple[RowCounts, Any]], summary: Any = None) -> Statistics:
+        """The statistics of all blocks and of earlier batches, with counts of silence.
+
+        Counts of rows, which are distinct in a block, come with the summary of each block, unless there is one of all.
+        """
+        from ..kernels.answers import add_to_rows
+
+        total, is_first = np.zeros((self.workers.n_rows, self.workers.n_classes)), True
+        for counts, part in results:
+            if is_first:  # small data are one block: nothing need be compiled for them
+                total[counts.rows] = counts.counts
+            else:
+                add_to_rows(counts.rows, counts.counts, total)
+            if part is not None:
+                summary = part if summary is None else summary + part
+            is_first = False
+        found = Statistics(total, summary)
+        if self.earlier is not None:
+            found = add_statistics(self.earlier, found)
+        if self.workers.silent:
+            self.workers.count_silence(found.counts, found.summary.mass)
+        return found
 
     def objective(self, parameters: Parameters, statistics: Statistics) -> float:
         """The objective, given what the E-step at these parameters returned."""
@@ -165,29 +182,30 @@ class Problem:
         if self.earlier is None:
             return value
         counts, summary = self.earlier
-        return value + self.factors(found).expect_log(counts, summary.mass) + structure.expect_log(summary)
+        return value + self.workers.factors(found).expect_log(counts, summary.mass) + structure.expect_log(summary)
 
-    def improve(self, statistics: Statistics, parameters: Parameters, learn: bool) -> Parameters:
-        """M-step, with a prior that is learned from these statistics, or with the one that was."""
-        prior = parameters.prior
+    def maximise(self, statistics: Statistics, prior: Prior | None = None, learn: bool = False) -> Parameters:
+        """M-step, with the prior that the problem has or a later one, which may be learned from these statistics."""
+        from ..kernels.answers import SMALLEST
+
+        prior, (counts, summary) = prior or self.prior, statistics
         if learn:
-            prior = self.workers.learn_prior(statistics.counts, prior)
-        return maximise(self, statistics, prior)
+            prior = self.workers.learn_prior(counts, prior)
+        if not self.weighted:
+            # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
+            # weights it counts for at least 1 / K in some class.
+            counts = np.where(np.abs(counts) < SMALLEST * self.n_responses, 0.0, counts)
+        return Parameters(self.workers.update(counts, prior), self.structure.update(summary), prior)
 
-    def infer(self, found: Parameters) -> tuple[Floats, float]:
-        """The posteriors that parameters call for, as `infer_posterior` does."""
-        return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
+    def infer(self, found: Parameters) -> Floats:
+        """The posteriors that belong to parameters."""
+        factors = self.workers.factors(as_used(found.workers.log_weights))
+        return infer_posterior(self.engine, self.placed, factors, found.structure, self.graph)[0]
 
     def about(self, source: Source) -> Problem:
         """The same problem with other answers of the same workers, such as part of them."""
         placed = self.engine.place(source.lay_out(self.workers))
         return replace(self, placed=placed, n_responses=source.responses.n_responses)
-
-    def find_unsaid(self) -> NDArray[np.int64]:
-        """The classes that no answer can mean: no label names them, nor does silence."""
-        meant = self.unvoted > 0
-        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
-        return np.flatnonzero(~meant)
 
 
 # The loop from a start, with the iterations that a model asks for.
@@ -205,7 +223,9 @@ def place(
         names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
         codes = None if source.gold is None else source.gold.codes
         known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
-    counted = r.amount is not None, r.scale
+    unvoted = r.vote_shares()
+    meant = unvoted > 0
+    meant[workers.class_of_label[workers.class_of_label >= 0]] = True
     return Problem(
         engine,
         placed,
@@ -214,41 +234,20 @@ def place(
         structure,
         graph,
         r.n_responses,
-        *counted,
-        r.vote_shares(),
+        r.amount is not None,
+        r.scale,
+        unvoted,
         budget,
         known,
         workers.enough_steps,
+        np.flatnonzero(~meant),
     )
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
     """The statistics of vote shares instead of posteriors: where most fits begin."""
-    workers = problem.workers
-    shared = workers.votes(), problem.unvoted, problem.structure
-    found = add_up(problem.engine.map(vote_block, problem.placed, *shared), (workers.n_rows, workers.n_classes))
-    return add_earlier(problem, found)
-
-
-def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
-    """The statistics of this batch and of all before, with counts of silence."""
-    found = statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
-    problem.workers.count_silence(found.counts, found.summary.mass)
-    return found
-
-
-def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
-    """M-step, with the prior that the problem has or with a later one."""
-    from ..kernels.answers import SMALLEST
-
-    prior = problem.prior if prior is None else prior
-    counts, summary = statistics
-    if not problem.weighted:
-        # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
-        # weights it counts for at least 1 / K in some class.
-        counts = np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)
-    workers = problem.workers.update(counts, prior)
-    return Parameters(workers, problem.structure.update(summary), prior)
+    shared = problem.workers.votes(), problem.unvoted, problem.structure
+    return problem.add_up(problem.engine.map(vote_block, problem.placed, *shared))
 
 
 def infer_posterior(
@@ -277,8 +276,7 @@ def infer_left_out(
     structure = problem.structure.for_left_out(learned.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    unsaid = problem.find_unsaid()
-    return keep_unsaid(left_out, posterior, unsaid) if use_gold and len(unsaid) else left_out
+    return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold and len(problem.unsaid) else left_out
 
 
 def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
@@ -372,22 +370,6 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
     return rows[:n_rows], float(total)
 
 
-def add_up(results: Iterable[tuple[RowCounts, Any]], shape: tuple[int, ...]) -> Statistics:
-    """The statistics of all blocks, from counts of rows, which are distinct in a block, and summaries of each."""
-    from ..kernels.answers import add_to_rows
-
-    total, summary, is_first = np.zeros(shape), cast(Any, None), True
-    for counts, part in results:
-        if is_first:  # small data are one block: nothing need be compiled for them
-            total[counts.rows] = counts.counts
-            summary = part
-        else:
-            add_to_rows(counts.rows, counts.counts, total)
-            summary = part if summary is None else summary + part
-        is_first = False
-    return Statistics(total, summary)
-
-
 # What was learned of the workers and of all items together: the part of a result that other answers are judged by.
 
 
@@ -399,11 +381,6 @@ class Names(NamedTuple):
     classes: Values
     normalised: bool  # whether labels are in their normal form
     positions: tuple[float, ...] | None  # of ordered classes, increasing
-
-    @classmethod
-    def of(cls, crowd: Answers) -> Names:
-        """The names in a crowd."""
-        return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised, crowd.positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,8 +445,3 @@ class Learned:
 def as_used(log_weights: Floats) -> Distributions:
     """Weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
     return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
-
-
-def infer_as_used(problem: Problem, learned: Parameters) -> Floats:
-    """The posteriors that belong to the estimates."""
-    return problem.infer(learned._replace(workers=as_used(learned.workers.log_weights)))[0]

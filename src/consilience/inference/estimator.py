@@ -260,10 +260,8 @@ class LatentEstimator(LabelEstimator):
         r = source.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         pseudo_counts = checked_smoothing(self, r)
-        prior = workers.prior(pseudo_counts, self.estimation, r.vote_shares())
         learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
-        if learns and not prior.learns:
-            prior = workers.begin_learning(prior, r)
+        prior = workers.prior(pseudo_counts, self.estimation, r.vote_shares(), learns)
         if source.worker_types is not None:
             prior = source.worker_types.give_to(prior, r.workers)
         smoothing = float(pseudo_counts.min())

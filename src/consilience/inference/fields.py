@@ -28,7 +28,7 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..kernels import Floats
-from .em import Fit, Parameters, Problem, Run, expect_from_votes, maximise
+from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, score_powers
 from .sources import Source
 from .structures import Statistics, Summary
@@ -126,9 +126,9 @@ def choose_coupling(
         for coupling in couplings:  # from weak to strong, each from where the last one ended
             field = replace(cast(Field, problem.structure), coupling=coupling)
             tried = replace(rest, structure=field, prior=prior)
-            learned, statistics = run(tried, maximise(tried, statistics, prior))[:2]
+            learned, statistics = run(tried, tried.maximise(statistics, prior))[:2]
             confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-            by_class, posterior = confusion[r.worker[answer], r.label[answer]], tried.infer(learned)[0]
+            by_class, posterior = confusion[r.worker[answer], r.label[answer]], tried.infer(learned)
             scores.append(score_powers(posterior[item], by_class, unit, r.weights(answer)))
         by_fold.append(scores)
     return pick_coupling(couplings, by_fold)
@@ -151,7 +151,7 @@ def pose_apart(problem: Problem, found: Statistics) -> tuple[Problem, Parameters
     field = cast(Field, problem.structure)
     alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
     apart = replace(problem, structure=alone, graph=None)
-    return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
+    return apart, apart.maximise(Statistics(found.counts, Summary(0.0, found.summary.mass)))
 
 
 def paper_couplings(r: Answers, graph: Graph) -> Floats:

@@ -51,7 +51,7 @@ from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_it
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
 from .classifiers import EstimatorTrainer, Judge, LinearTrainer, Trainer, name_classes
-from .em import Fit, Problem, infer_as_used, maximise
+from .em import Fit, Problem
 from .hidden_answers import Calibration, hide_from_fit, mean_and_error
 from .sources import Source
 
@@ -205,7 +205,7 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
         told |= source.gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
-    alone = infer_as_used(problem, fit.parameters)
+    alone = problem.infer(fit.parameters)
     known = alone[features.item]
     unit, fold = find_folds(r, features.item, model.seed)
     if len(pupils) < LEAST_ITEMS:
@@ -243,8 +243,8 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
         shares = class_shares(priors, alone)
         guided = plain.with_priors(priors, shares)
         problem = problem.about(guided)
-        fit = model._run(problem, maximise(problem, fit.statistics, fit.parameters.prior))
-        known = infer_as_used(problem, fit.parameters)[features.item]
+        fit = model._run(problem, problem.maximise(fit.statistics, fit.parameters.prior))
+        known = problem.infer(fit.parameters)[features.item]
         last, labels = labels, known.argmax(axis=1)
         if (last != labels).mean() < SETTLED:
             break

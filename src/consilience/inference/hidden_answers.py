@@ -41,7 +41,7 @@ from ..answers.random_choices import count_units, draw_numbers, hash_items, hide
 from ..errors import ParameterError, plural
 from ..kernels import Floats, Integers
 from . import ITEMS_AT_ONCE, Cells
-from .em import Fit, Problem, infer_left_out, maximise
+from .em import Fit, Problem, infer_left_out
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Trail, subtract_statistics
 
@@ -300,10 +300,10 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
         rest, parameters = replace(problem.about(shown), prior=start.prior, earlier=others), start
         statistics = rest.expect(parameters, trail)
         for _ in range(STEPS):
-            parameters = maximise(rest, statistics, start.prior)
+            parameters = rest.maximise(statistics, start.prior)
             statistics = rest.expect(parameters, trail)
-        learned = maximise(rest, statistics, start.prior)
-        left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters)[0])
+        learned = rest.maximise(statistics, start.prior)
+        left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters))
         item = r.items_of(answer)
         alone = problem.graph is None and r.sequences is None
         judging = can_judge(item, part.gold, np.diff(shown.responses.offsets)[item] if alone else None)

@@ -24,7 +24,7 @@ from ..answers.columns import add_values, lookup, to_column
 from ..answers.graph import Graph
 from ..engines import Engine
 from ..kernels import Floats, Integers
-from .em import Parameters, Problem, maximise, run_em
+from .em import Parameters, Problem, run_em
 from .estimator import LabelEstimator, LatentEstimator, renew
 from .skills import RARE, Skills, expect_types, learn_skills
 from .sources import Source
@@ -123,15 +123,11 @@ class JointProblem:
         triples = zip(self.problems, parameters.parts, statistics, strict=True)
         return parameters.log_share + sum(problem.objective(part, found) for problem, part, found in triples)
 
-    def improve(self, statistics: tuple[Statistics, ...], parameters: JointParameters, learn: bool) -> JointParameters:
-        """M-step: the shares of levels, and then the matrices of each question."""
-        skills, evidence = parameters.prior, self.weigh(statistics)
+    def maximise(self, statistics: tuple[Statistics, ...], skills: Skills, learn: bool = False) -> JointParameters:
+        """M-step: the shares of levels, and then the matrices of each question, given what others say of workers."""
+        evidence = self.weigh(statistics)
         for _ in range(STEPS if learn else 0):
             skills = learn_skills(evidence, skills)
-        return self.maximise(statistics, evidence, skills)
-
-    def maximise(self, statistics: tuple[Statistics, ...], evidence: list[Floats], skills: Skills) -> JointParameters:
-        """The matrices of each question, given what is known of all workers by the others."""
         # Factors of the evidence cancel: those in J are those in the evidence of questions.
         shares, log_share = expect_types(evidence, skills)
         log_share += skills.log_density
@@ -140,7 +136,7 @@ class JointProblem:
             own = shares[q][worker]
             log_share -= float(np.log((evidence[q][worker] * own).sum(axis=1)).sum())
             prior = give_shares(problem.prior, np.log(own))
-            parts.append(maximise(problem, statistics[q], prior))
+            parts.append(problem.maximise(statistics[q], prior))
         return JointParameters(tuple(parts), skills, log_share)
 
 
@@ -191,7 +187,7 @@ def fit_together(
     skills = [cast(TypedWorkers, each.workers).find_skills(types_of(each.prior)) for each in problems]
     easiness = find_easiness(evidence, skills)
     types = tuple(match_levels(each, float(g)) for each, g in zip(skills, easiness, strict=True))
-    start = joint.maximise(statistics, evidence, Skills(np.full(N_LEVELS, 1 / N_LEVELS), 0.5, types))
+    start = joint.maximise(statistics, Skills(np.full(N_LEVELS, 1 / N_LEVELS), 0.5, types))
     max_iter, tol = max(each.max_iter for each in models), min(each.tol for each in models)
     fit = run_em(joint, start, max_iter, tol)
     found = cast(JointParameters, fit.parameters)

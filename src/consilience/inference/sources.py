@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.blocks import Block, cut_blocks
+from ..answers.blocks import NO_VOTES, Block, cut_blocks
 from ..answers.columns import Values, lookup, to_column
 from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
@@ -51,8 +51,8 @@ class Source:
         Estimates are found with the anchor, and calibrated probabilities without it: it would count votes twice.
         """
         r, known = self.responses, None if self.gold is None else self.gold.codes
-        rows, soft = workers.encode(r), workers.read_votes(r)
-        blocks = cut_blocks(r, rows, workers.n_rows, known, self.log_prior, soft)
+        soft = workers.read_votes(r) if workers.needs_votes else NO_VOTES
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, known, self.log_prior, soft)
         if not workers.silent or not anchored:
             return blocks
         votes, unvoted = workers.votes(), r.vote_shares()

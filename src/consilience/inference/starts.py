@@ -39,7 +39,7 @@ from ..errors import (
 from ..kernels import Floats, freeze
 from ..limits import NUMBER, available_memory, require_few, require_memory
 from . import Distributions
-from .em import Parameters, Problem, expect_from_votes, maximise
+from .em import Parameters, Problem, expect_from_votes
 from .moments import MomentFit, answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
@@ -147,7 +147,8 @@ def fixed_prior(owner: Any, r: Answers) -> Floats | None:
 
 def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int = FIT_TABLES) -> None:
     """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
-    needed = n_tables * workers.n_bytes
+    n_entries = workers.n_rows * workers.n_classes
+    needed = n_tables * NUMBER * n_entries
     # As many labels as classes in the end, or both smaller by the same factor.
     n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
     votes_fit = NUMBER * POSTERIOR_TABLES * r.n_items * workers.n_classes <= available_memory()
@@ -156,7 +157,7 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
     instead = [vote] if votes_fit and owner != "MajorityVote" else []
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
     require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
-    require_few_numbers("entries", workers.n_bytes // NUMBER, r, problem, *instead)
+    require_few_numbers("entries", n_entries, r, problem, *instead)
 
 
 def require_few_numbers(what: str, n_numbers: int, r: Answers, problem: str, *instead: str | Sentence) -> None:
@@ -169,7 +170,7 @@ def require_few_numbers(what: str, n_numbers: int, r: Answers, problem: str, *in
 def check_prediction(owner: str, workers: WorkerModel) -> None:
     """Raise an error if the matrices for other answers, also of workers who are new, cannot be held in memory."""
     require_memory(
-        PREDICTION_TABLES * workers.n_bytes,
+        PREDICTION_TABLES * NUMBER * workers.n_rows * workers.n_classes,
         f"{owner} needs matrices for {workers.describe_size()}",
         "Predict in several parts, each of fewer workers.",
     )
@@ -251,7 +252,7 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
         if reached is not None:
             return {"update": reached}
     votes = expect_from_votes(problem)
-    by_vote = maximise(problem, votes)
+    by_vote = problem.maximise(votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
@@ -260,7 +261,7 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
             return given  # it is not a start then, but the result
         # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
         # E- and M-step gives parameters that can.
-        return maximise(problem, problem.expect(given, Trail()))
+        return problem.maximise(problem.expect(given, Trail()))
 
     starts: dict[str, Parameters] = {}
     if isinstance(model.start, Estimator):
@@ -309,11 +310,11 @@ def go_on(before: Any, problem: Problem, r: Answers, max_iter: int) -> Parameter
     if learned.kind != workers.name or (label < 0).any() or not np.array_equal(k, np.arange(len(known.classes))):
         return None
     if prior.parts is not None and before.course.smoothing is not None:
-        prior = make_pair(prior, prior.parts, before.course.smoothing)
+        prior = make_pair(prior.parts, before.course.smoothing)
     crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
     logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
     given = Parameters(Distributions(freeze(np.exp(logs)), logs, logs, 0.0), learned.structure, prior)
-    return given if max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
+    return given if max_iter == 0 else problem.maximise(problem.expect(given, Trail()), prior)
 
 
 def is_start(name: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.blocks import cut_blocks
+from ..answers.blocks import NO_VOTES, cut_blocks
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
@@ -19,7 +19,7 @@ from ..kernels import Floats
 from ..limits import allocate
 from . import ITEMS_AT_ONCE
 from .copies import find_copies
-from .em import Problem, expect_from_votes, maximise, place, run_em
+from .em import Problem, expect_from_votes, place, run_em
 from .levels import choose_labels
 from .moments import strongest_answers
 from .sources import Source, list_groups
@@ -46,7 +46,8 @@ def collect_votes(engine: Engine, source: Source, unvoted: Floats) -> tuple[Floa
     r: Answers = source.responses
     # It does not matter who votes: the row of an answer is its label.
     workers = voters(r)
-    known, votes = None if source.gold is None else source.gold.codes, workers.read_votes(r)
+    known = None if source.gold is None else source.gold.codes
+    votes = workers.read_votes(r) if workers.needs_votes else NO_VOTES
     placed = engine.place(cut_blocks(r, r.label, r.n_labels, known, soft=votes))
     shares, mass, first = allocate((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
     for part in engine.map(vote, placed, r.class_of_label if not len(votes) else workers.votes(), unvoted):
@@ -103,7 +104,7 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
         prior = workers.prior(smoothing, "em", part.vote_shares())
         structure = Independent(part.n_classes, None, START[0], "em")
         problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
-        start = maximise(problem, expect_from_votes(problem))
+        start = problem.maximise(expect_from_votes(problem))
         learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
         return learned.structure.mean, learned.workers.mean
 

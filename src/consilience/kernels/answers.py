@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Floats, Integers, Rows, Truths, Width, read_only
+from . import Floats, Integers, Rows, Truths, Width
 from .compile import kernel
 
 # A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
@@ -35,20 +35,8 @@ QUOTIENTS = 12
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 
-def multiply_rows(
-    codes: Rows, offsets: Integers, gold: Integers, table: Floats, base: Floats, out: Floats, width: Width
-) -> float:
-    """Write evidence out[i, k] = c_i * base[k] * prod_j table[codes[j], k]; return sum_i log(1 / c_i).
-
-    The scale c_i is chosen so that nothing under- or overflows that could still matter. An item with gold g keeps only
-    out[i, g]. An item whose answers no class allows gets out[i, :] = 1.
-    """
-    shift = np.zeros(len(width), np.int64)
-    return float(multiply_and_scale(codes, offsets, gold, table, base, out, shift, width))
-
-
 @kernel
-def multiply_and_scale(
+def multiply_rows(
     codes: Rows,
     offsets: Integers,
     gold: Integers,
@@ -58,7 +46,12 @@ def multiply_and_scale(
     shift: Integers,
     width: Width,
 ) -> float:
-    """Do what `multiply_rows` says. `shift` (K,), zero before and after, counts how often HUGE was multiplied."""
+    """Write evidence out[i, k] = c_i * base[k] * prod_j table[codes[j], k]; return sum_i log(1 / c_i).
+
+    The scale c_i is chosen so that nothing under- or overflows that could still matter. An item with gold g keeps only
+    out[i, g]. An item whose answers no class allows gets out[i, :] = 1. `shift` (K,), zero before and after, counts how
+    often HUGE was multiplied.
+    """
     n_classes, log_scale = len(width), 0.0
     for i in range(offsets.size - 1):
         for k in range(n_classes):
@@ -380,25 +373,19 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
     return psi - inverses, log_gamma
 
 
-def expect_logs(counts: Floats, smoothing: Floats, log_weights: Floats) -> float:
-    """Write E[log theta] under Dir(smoothing + counts) along axis 1; return minus the KL divergence to Dir(smoothing).
-
-    counts and log_weights are (M, L, K): for each m and k a distribution over the L answers. smoothing is (1, L, K) or
-    (M, L, K). With a = smoothing + counts and A = sum_l a:
-
-        E[log theta_l] = psi(a_l) - psi(A)
-        -KL = sum_l lgamma(a_l) - lgamma(A) - [the same of the smoothing] - sum_l counts_l E[log theta_l]
-    """
-    _, n_labels, n_classes = counts.shape
-    psi, log_gamma, log_beta = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes)), np.empty(n_classes)
-    return float(add_expectations(read_only(counts), read_only(smoothing), psi, log_gamma, log_beta, log_weights))
-
-
 @kernel
 def add_expectations(
     counts: Floats, smoothing: Floats, psi0: Floats, log_gamma0: Floats, log_beta0: Floats, log_weights: Floats
 ) -> float:
-    """Do what `expect_logs` says; psi0, log_gamma0 (L, K) and log_beta0 (K,) keep the values of the smoothing."""
+    """Write E[log theta] under Dir(smoothing + counts) along axis 1; return minus the KL divergence to Dir(smoothing).
+
+    counts and log_weights are (M, L, K): for each m and k a distribution over the L answers. smoothing is (1, L, K) or
+    (M, L, K). psi0, log_gamma0 (L, K) and log_beta0 (K,) are room for the values of the smoothing. With
+    a = smoothing + counts and A = sum_l a:
+
+        E[log theta_l] = psi(a_l) - psi(A)
+        -KL = sum_l lgamma(a_l) - lgamma(A) - [the same of the smoothing] - sum_l counts_l E[log theta_l]
+    """
     n_rows, n_labels, n_classes = counts.shape
     bound = 0.0
     for m in range(n_rows):
@@ -430,23 +417,15 @@ def add_expectations(
     return bound
 
 
-def polya(
-    counts: Floats, off: float, diagonal: float, off_part: Floats, diagonal_part: Floats, fixed: Floats, slope: Floats
+@kernel
+def add_polya(
+    counts: Floats, off_part: Floats, diagonal_part: Floats, fixed: Floats, off: float, diagonal: float, slope: Floats
 ) -> float:
     """Return sum_rk log B(a_k + counts_rk) - log B(a_k), and add its slopes in off and diagonal to `slope` (2,).
 
-    counts is (R, L, K), a = off * off_part + diagonal * diagonal_part + fixed; the parts are (1, L, K), fixed (1, L, K)
-    or (R, L, K).
+    counts is (R, L, K), a = off * off_part + diagonal * diagonal_part + fixed; the parts are (L, K), fixed (1, L, K) or
+    (R, L, K).
     """
-    parts = (read_only(off_part[0]), read_only(diagonal_part[0]), read_only(fixed))
-    return float(add_polya(read_only(counts), float(off), float(diagonal), *parts, slope))
-
-
-@kernel
-def add_polya(
-    counts: Floats, off: float, diagonal: float, off_part: Floats, diagonal_part: Floats, fixed: Floats, slope: Floats
-) -> float:
-    """Do what `polya` says, with parts (L, K)."""
     n_rows, n_labels, n_classes = counts.shape
     value = 0.0
     for r in range(n_rows):

@@ -12,7 +12,6 @@ from ..answers.tagging import SCHEMES, complete_tags, find_transitions
 from ..engines import Engine
 from ..errors import InputError, ParameterError, Python, Sentence
 from ..inference.chains import COUPLINGS, climb, learn_coupling, match_transitions
-from ..inference.em import maximise
 from ..inference.estimator import Parts, Plan
 from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
@@ -158,7 +157,7 @@ class HiddenMarkov(StreamingModel):
         if scores and below and "majority" in starts:
             # As a learned coupling was judged: from weaker ones.
             *_, (_, fit) = climb(problem, below, self._run)
-            starts["climbing"] = maximise(problem, fit.statistics, fit.parameters.prior)
+            starts["climbing"] = problem.maximise(fit.statistics, fit.parameters.prior)
         return Plan(problem, starts, scores)
 
     def _start_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:

@@ -17,7 +17,7 @@ from ..engines import Engine
 from ..errors import NotFittedError, parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
-from ..inference.em import Fit, Learned, decode_labels, infer_as_used, run_em
+from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.hidden_answers import raise_in_place
@@ -123,7 +123,7 @@ class LatentModel(Model, LatentEstimator):
         if stopped is not None:
             warn(stopped)
         found, statistics = best.parameters, best.statistics
-        posterior = infer_as_used(problem, found)
+        posterior = problem.infer(found)
         learned = Learned.of(problem, found, statistics)
         is_given = fixed_prior(self, r) is not None
         estimates = gather_estimates(source, problem, found, statistics, is_given)
@@ -133,7 +133,7 @@ class LatentModel(Model, LatentEstimator):
         calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
         power, reported = calibrated.found.power, confidence.posterior
         if self._rule == "sequence":
-            codes = decode_labels(engine, problem.placed, problem.factors(found.workers), found.structure)
+            codes = decode_labels(engine, problem.placed, problem.workers.factors(found.workers), found.structure)
         else:
             runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
             codes = np.concatenate([choose_labels(confidence.raised(power, run), self.label_by) for run in runs])
@@ -145,7 +145,7 @@ class LatentModel(Model, LatentEstimator):
         if plan.apart is not None:
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
-            by_answers = infer_as_used(apart, alone.parameters)
+            by_answers = apart.infer(alone.parameters)
             known = gather_estimates(source, apart, alone.parameters, alone.statistics, is_given)
             low, high = judge_shares_of(r, by_answers, known)
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])

@@ -11,7 +11,7 @@ from ..answers.graph import Graph
 from ..checks.graph_check import check_graph
 from ..engines import Engine, open_engine
 from ..errors import InputError, ParameterError, Sentence, plural
-from ..inference.em import Fit, Parameters, Problem, maximise, run_em
+from ..inference.em import Fit, Parameters, Problem, run_em
 from ..inference.estimator import LatentEstimator, Parts, Plan
 from ..inference.fields import MULTIPLES, choose_coupling, choose_fit, fit_apart, settle, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
@@ -189,13 +189,13 @@ class MarkovField(LatentModel):
         if isinstance(self.start, str) and self.start == "dawid-skene" and not goes_on(source):
             found = fit_apart(early, self._run)[1]
             summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
-            own = maximise(early, Statistics(found.statistics.counts, summary), found.parameters.prior)
+            own = early.maximise(Statistics(found.statistics.counts, summary), found.parameters.prior)
             starts = {"dawid-skene": own, **starts}
         if not begins:
             return starts
         n_iter = min(LEARNING.start, self.max_iter)
         return {
-            name: maximise(problem, run_em(early, start, n_iter, 0.0, self.callback).statistics)
+            name: problem.maximise(run_em(early, start, n_iter, 0.0, self.callback).statistics)
             for name, start in starts.items()
         }
 

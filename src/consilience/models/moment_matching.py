@@ -12,7 +12,7 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, warn
-from ..inference.em import Learned, Parameters, Progress, expect_from_votes, infer_as_used, maximise
+from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import explain_stop
 from ..inference.levels import choose_labels
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
@@ -115,7 +115,7 @@ class MomentMatching(Model):
         source = replace(source, responses=replace(source.responses, soft=None))  # moments are those of labels
         r = source.responses
         problem = pose_votes(source, graph, engine)
-        by_vote = maximise(problem, expect_from_votes(problem))
+        by_vote = problem.maximise(expect_from_votes(problem))
         given, answers = fixed_prior(self, r), answers_to_match(r)
         found = learn_moments(
             answers,
@@ -134,7 +134,7 @@ class MomentMatching(Model):
             warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-        statistics, posterior = problem.expect(learned), infer_as_used(problem, learned)
+        statistics, posterior = problem.expect(learned), problem.infer(learned)
         codes = choose_labels(posterior, self.label_by)
         confidence = Confidence(posterior, np.ones(r.n_items, bool), np.ones(1))
         estimates = gather_estimates(source, problem, learned, statistics, given is not None)

@@ -25,7 +25,7 @@ from ..errors import (
     Sentence,
 )
 from ..formats.reading import open_paths
-from ..inference.em import expect_from_votes, maximise
+from ..inference.em import expect_from_votes
 from ..inference.estimator import LatentEstimator, Plan
 from ..inference.sources import Source
 from ..inference.structures import Statistics
@@ -97,14 +97,15 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
         problem, own, n_earlier = replace(problem, earlier=earlier), used.responses, float(counts.sum())
-        problem.workers.count_silence(counts, earlier.summary.mass)
+        if problem.workers.silent:
+            problem.workers.count_silence(counts, earlier.summary.mass)
         # It starts from what earlier batches teach; with new classes, or more answers than before, also from votes.
         prior = problem.prior
         if prior.parts is not None and smoothing is not None and min(smoothing) > 0:
-            prior = make_pair(prior, prior.parts, smoothing)
-        starts = {"earlier": maximise(problem, earlier, prior)}
+            prior = make_pair(prior.parts, smoothing)
+        starts = {"earlier": problem.maximise(earlier, prior)}
         if new_classes.any() or own.weights().sum() > n_earlier:
-            starts["majority"] = maximise(problem, expect_from_votes(problem), prior)
+            starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
         plan = Plan(problem, starts, scores if model._learns_coupling else [])
         found: Result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
     n_answers = np.zeros(r.n_workers, np.int64)

@@ -210,7 +210,8 @@ def make_result(model: LabelEstimator | str, source: Source, **found: Any) -> Re
     r, name = source.responses, model if isinstance(model, str) else type(model).__name__
     given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
     about: dict[str, Any] = {"n_answers": r.votes_per_worker(), "given": given}
-    return Result(model=name, names=Names.of(r), backend=r.backend, **about | found)
+    names = Names(r.workers, r.labels, r.classes, r.normalised, r.positions)
+    return Result(model=name, names=names, backend=r.backend, **about | found)
 
 
 def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0) -> Result:

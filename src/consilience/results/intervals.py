@@ -237,7 +237,7 @@ def gather_estimates(
         confusion,
         workers.plain_counts(statistics.counts),
         learned.structure.mean,
-        workers.pseudo_counts(learned.prior),
+        np.asarray(learned.prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
         find_judged(r, source.gold, problem.graph),
         np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0),

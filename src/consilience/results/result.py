@@ -25,7 +25,7 @@ from ..answers.graph import Graph
 from ..arguments import is_among
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, parameter_error, plural
-from ..inference.em import Learned, Names, expect_from_votes, maximise
+from ..inference.em import Learned, Names, expect_from_votes
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
 from ..inference.levels import (
@@ -241,7 +241,7 @@ def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None
     with open_engine(engine) as opened:
         problem = pose_votes(source, None, opened)
         statistics = expect_from_votes(problem)
-        learned = Learned.of(problem, maximise(problem, statistics), statistics)
+        learned = Learned.of(problem, problem.maximise(statistics), statistics)
     return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
 
 

@@ -18,22 +18,22 @@ their difficulty, has rows for these, and the loop does not change.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answers import Answers
-from ...answers.blocks import NO_VOTES, Block
+from ...answers.blocks import Block
 from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze
-from ...limits import NUMBER, allocate
+from ...limits import allocate
 from .. import Distributions, fit_distributions
-from .priors import START, Prior, improve_pair, make_pair, smoothing_array
-from .rows import AnyFactors, Counted, CountedRows, CountedSilence, make_factors, of_answers
+from .priors import START, Prior, improve_pair, make_pair, names_class
+from .rows import AnyFactors, Counted, CountedRows, CountedSilence, Factors, of_answers
 
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -62,6 +62,17 @@ class WorkerModel:
         Whether silence is itself an answer.
     silence_weight : array (M,), optional
         How much the silence of each worker counts; their answers must have the same share.
+    n_contexts : int
+        Number of matrices of a worker; where contexts are previous answers, it follows from the labels.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of labels that workers use.
+    n_answers : int
+        Number of rows of a matrix: labels, silence where it is an answer, and what else a model counts.
+    n_rows : int
+        Number of rows of all matrices.
     """
 
     n_workers: int
@@ -69,6 +80,10 @@ class WorkerModel:
     n_classes: int
     silent: bool = False
     silence_weight: Floats | None = None
+    n_contexts: int = 1
+    n_labels: int = field(init=False)
+    n_answers: int = field(init=False)
+    n_rows: int = field(init=False)
 
     #: The value of the `workers` parameter that stands for the model.
     name: ClassVar[str]
@@ -82,36 +97,44 @@ class WorkerModel:
     caution: ClassVar[float] = 1.0
     #: Where there are contexts, what they are: beside the confusion matrices over all contexts, those of each are kept.
     context: ClassVar[str] = ""
+    #: Whether contexts are what a worker said before: each label, and nothing.
+    follows_answers: ClassVar[bool] = False
+    #: What is counted of each worker beside labels and silence, in rows of their own.
+    n_further_rows: ClassVar[int] = 0
     #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {"log_weights": "M A K: log weights", "further": {}}
+
+    def __post_init__(self) -> None:
+        n_labels = len(self.class_of_label)
+        n_contexts = n_labels + 1 if self.follows_answers else self.n_contexts
+        n_answers = n_labels + self.silent + self.n_further_rows
+        computed = {"n_labels": n_labels, "n_contexts": n_contexts, "n_answers": n_answers}
+        vars(self).update(computed, n_rows=self.n_workers * n_contexts * n_answers)
 
     @classmethod
     def of(
         cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int, silent: bool | None = None
     ) -> Self:
-        """The model for the workers of these answers. `silent` is that of a fit whose matrices are applied to them."""
-        if silent is None:
-            cls.check_answers(responses)
-            silent = responses.silence_counts
-        return cls(responses.n_workers, class_of_label, n_classes, silent, responses.silence_weight)
+        """The model for the workers of these answers; an error for answers that such workers cannot give.
 
-    @classmethod
-    def check_answers(cls, responses: Answers) -> None:
-        """Raise an error for answers that such workers cannot give."""
-        if responses.silence_counts and not cls.hears_silence:
+        `silent` is that of a fit whose matrices are applied to the answers.
+        """
+        silence_counts = responses.silence_counts if silent is None else silent
+        if silent is None and silence_counts and not cls.hears_silence:
             raise ParameterError(
                 f"Workers of the kind {cls.name!r} cannot take silence for an answer.",
                 Sentence("Use {workers}.", workers="confusion"),
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="workers",
             )
-        if cls.needs_votes and responses.soft is None:
+        if silent is None and cls.needs_votes and responses.soft is None:
             raise ParameterError(
                 f"Workers of the kind {cls.name!r} give probabilities, and these answers are labels.",
                 Sentence("Use {workers}.", workers="confusion"),
                 Sentence("Or read probabilities with {read}.", read=Python("Answers.from_probabilities")),
                 keyword="workers",
             )
+        return cls(responses.n_workers, class_of_label, n_classes, silence_counts, responses.silence_weight)
 
     @classmethod
     def read_as_before(cls, responses: Answers) -> Answers:
@@ -127,47 +150,20 @@ class WorkerModel:
 
     # ------------------------------------------------------------------------------------------------------ the layout
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that workers use."""
-        return len(self.class_of_label)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of rows of a matrix: labels, silence where it is an answer, and what else a model counts."""
-        return self.n_labels + self.silent
-
-    @property
-    def n_contexts(self) -> int:
-        """Number of matrices of a worker."""
-        return self.count_contexts(self.n_labels)
-
-    def count_contexts(self, n_labels: int) -> int:
-        """Number of matrices of a worker where there are so many labels."""
-        return 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.n_workers * self.n_contexts * self.n_answers
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of one table with an entry for each row and class."""
-        return NUMBER * self.n_rows * self.n_classes
-
     def describe_size(self) -> str:
         """What makes a table large, such as "300 workers x 20 labels x 20 classes"."""
-        sizes = (self.n_workers, "worker"), (self.n_labels, "label")
+        sizes = [(self.n_workers, "worker"), (self.n_labels, "label")]
+        if self.context:
+            sizes.insert(1, (self.n_contexts, "previous answer" if self.follows_answers else self.context))
         return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
 
     def find_contexts(self, responses: Answers) -> Integers:
         """The context of each answer."""
         raise NotImplementedError
 
-    def match_contexts(self, label: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
+    def _match_contexts(self, label: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
         """The index of each context among those of `n_labels` other labels; `label` is the same of labels."""
-        return np.arange(self.n_contexts)
+        return np.append(label, n_labels) if self.follows_answers else np.arange(self.n_contexts)
 
     def encode(self, responses: Answers) -> Integers:
         """The row of each answer."""
@@ -180,8 +176,8 @@ class WorkerModel:
         return rows
 
     def read_votes(self, responses: Answers) -> Probabilities:
-        """What blocks hold of the probabilities of soft votes, (n_answers, K); nothing if labels will do."""
-        return NO_VOTES
+        """What blocks hold of the probabilities of soft votes, (n_answers, K), where a model needs them."""
+        raise NotImplementedError
 
     def votes(self) -> NDArray[np.int64]:
         """Which class each row votes for, (n_rows,); -1 for none. Nothing if the probabilities are the votes."""
@@ -196,51 +192,42 @@ class WorkerModel:
 
     def count_silence(self, counts: Floats, mass: Floats) -> None:
         """Write expected counts of silence into those of rows: what is left of the items of each class, (K,)."""
-        if self.silent:
-            rows = counts.reshape(-1, self.n_answers, self.n_classes)
-            items = mass if self.silence_weight is None else mass * self.silence_weight[:, None]
-            rows[:, -1] = np.maximum(items - rows[:, :-1].sum(axis=1), 0.0)
+        rows = counts.reshape(-1, self.n_answers, self.n_classes)
+        items = mass if self.silence_weight is None else mass * self.silence_weight[:, None]
+        rows[:, -1] = np.maximum(items - rows[:, :-1].sum(axis=1), 0.0)
 
     # -------------------------------------------------------------------------------------------------- what is learned
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
-        """The prior that pseudo-counts (1 or M, L, K) of confusion matrices stand for.
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats, learn: bool = False) -> Prior:
+        """What pseudo-counts (1 or M, L, K) of confusion matrices stand for; or, to `learn`, a pair to start from.
 
-        `unvoted` (K,) are the class probabilities of an item that nobody answered: silence, if it is an answer, is the
-        right one where nothing is to be said. Where `smoothing` is a pair, off the diagonal and on it, and the latter
-        is the larger one, pseudo-counts must be linear in the pair (with a constant part, if need be), whatever their
-        shape: a pair that is learned is put together from its parts.
+        `unvoted` (K,) are the class probabilities of an item that nobody answered. Classes that no answer can mean keep
+        the pseudo-counts of EM. Those of a learned prior may be many, and such a class would then be as good an
+        explanation of any answer as the other classes.
+        """
+        if not learn:
+            return Prior(freeze(self.shape_smoothing(smoothing, unvoted)), estimation)
+        right = names_class(self.class_of_label, self.n_classes)
+        meant = right.any(axis=0) | (unvoted > 0)
+        # Pseudo-counts are linear in the pair as long as the diagonal is the larger one.
+        low, high, both = (
+            self.shape_smoothing(np.where(meant, np.where(right, diagonal, off), START[0])[None], unvoted)
+            for off, diagonal in ((1.0, 2.0), (1.0, 3.0), (2.0, 3.0))
+        )
+        off, diagonal = both - high, high - low
+        return make_pair((freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)))
+
+    def shape_smoothing(self, smoothing: Floats, unvoted: Floats) -> Floats:
+        """Pseudo-counts of confusion matrices in the shape that the model learns in, (1 or M, A, K).
+
+        Where `smoothing` is a pair, off the diagonal and on it, and the latter is the larger one, they must be linear
+        in the pair, with a constant part if need be. Silence, if it is an answer, is the right one where nothing is to
+        be said: about items of the classes that `unvoted` names.
         """
         if not self.silent:
-            return Prior(smoothing, estimation)
+            return smoothing
         right, wrong = smoothing.max(axis=1, keepdims=True), smoothing.min(axis=1, keepdims=True)
-        silence = np.where(unvoted > 0, right, wrong)
-        return Prior(freeze(np.concatenate([smoothing, silence], axis=1)), estimation)
-
-    def begin_learning(self, prior: Prior, r: Answers) -> Prior:
-        """The prior with a pair of pseudo-counts that is learned; see `consilience.inference.workers.priors`.
-
-        Classes that no answer can mean keep the pseudo-counts of EM. Those of a learned prior may be many, and such a
-        class would then be as good an explanation of any answer as the other classes.
-        """
-        unvoted = r.vote_shares()
-        meant = (r.label_of_class >= 0) | (unvoted > 0)
-
-        def at(off: float, diagonal: float) -> Floats:
-            smoothing = smoothing_array((off, diagonal), r.class_of_label, r.n_classes, r.n_workers)
-            return self.prior(np.where(meant, smoothing, START[0]), "variational", unvoted).smoothing
-
-        # `prior` is linear in the pair as long as the diagonal is the larger one.
-        low, high, both = at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0)
-        off, diagonal = both - high, high - low
-        return make_pair(prior, (freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)))
-
-    def pseudo_counts(self, prior: Prior) -> Floats:
-        """How many pseudo-counts a worker has for each class, on average, (K,); (1,) if all classes share them.
-
-        This is for a prior whose pseudo-counts are (1 or M, A, K). A model whose prior has another shape overrides it.
-        """
-        return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
+        return np.concatenate([smoothing, np.where(unvoted > 0, right, wrong)], axis=1)
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """A prior under which expected counts are likelier."""
@@ -252,7 +239,18 @@ class WorkerModel:
 
     def factors(self, found: Distributions) -> AnyFactors:
         """What each row contributes to the evidence."""
-        return make_factors(found, self.silent, self.silence_weight)
+        from ...kernels.answers import LOG_IMPOSSIBLE, SMALLEST
+
+        if self.silent:
+            # A silence that never was stays finite: where the worker spoke it is added and taken away again.
+            silence = np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
+            logs = np.ascontiguousarray(found.log_weights - silence).reshape(-1, self.n_classes)
+            weighted = silence if self.silence_weight is None else silence * self.silence_weight[:, None, None]
+            return Factors(freeze(logs), freeze(weighted.sum(axis=(0, 1))), None)
+        logs = found.log_weights.reshape(-1, self.n_classes)
+        # Exact zeros may be multiplied; what is positive and tiny would leave the range of doubles.
+        tiny = bool(np.any(np.isfinite(logs) & (logs < np.log(SMALLEST))))
+        return Factors(logs, freeze(np.zeros(self.n_classes)), None if tiny else found.weights.reshape(logs.shape))
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, for evidence that leaves items out."""
@@ -333,12 +331,12 @@ class WorkerModel:
             For each worker and label of these answers its index at the fit; -1 is a worker who was not there.
         """
         n_labels = known.shape[1] - self.silent
-        n_contexts = self.count_contexts(n_labels)
+        n_contexts = n_labels + 1 if self.follows_answers else self.n_contexts
         own = known.reshape(-1, n_contexts, *known.shape[1:])
         # Index -1 picks the last worker, where the crowd stands.
         every = np.concatenate([own, np.repeat(crowd, n_contexts, axis=0)[None]])[worker]
         answers = np.append(label, n_labels) if self.silent else label
-        chosen = every[:, self.match_contexts(label, n_labels)][:, :, answers]
+        chosen = every[:, self._match_contexts(label, n_labels)][:, :, answers]
         return np.ascontiguousarray(chosen.reshape(-1, *chosen.shape[2:]))
 
     def embed_counts(
@@ -357,7 +355,7 @@ class WorkerModel:
         """
         embedded = np.zeros((self.n_workers, self.n_contexts, self.n_answers, self.n_classes))
         by_context = further[f"_{self.context}_counts"] if self.context else counts[:, None]
-        embedded[np.ix_(worker, self.match_contexts(axes[0], self.n_labels), *axes)] = by_context
+        embedded[np.ix_(worker, self._match_contexts(axes[0], self.n_labels), *axes)] = by_context
         return embedded.reshape(-1, self.n_classes)
 
 

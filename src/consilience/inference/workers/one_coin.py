@@ -13,6 +13,7 @@ with few answers are known better than by a confusion matrix; that somebody conf
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -30,12 +31,21 @@ class OneCoinWorkers(WorkerModel):
 
     name: ClassVar[str] = "one-coin"
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
-        """Return pseudo-counts (1 or M, 2, 1) of right and wrong answers."""
-        n_classes = int(self._can_err().sum())
+    @cached_property
+    def names(self) -> NDArray[np.bool_]:
+        """Whether each label names each class, (L, K)."""
+        return names_class(self.class_of_label, self.n_classes)
+
+    @cached_property
+    def can_err(self) -> NDArray[np.bool_]:
+        """About which classes there are right and wrong answers, (K,)."""
+        return np.asarray(self.names.any(axis=0) & (self.n_labels > 1))
+
+    def shape_smoothing(self, smoothing: Floats, unvoted: Floats) -> Floats:
+        """Pseudo-counts (1 or M, 2, 1) of right and wrong answers."""
+        n_classes = int(self.can_err.sum())
         # Where nobody can err there is nothing to learn, and any prior will do.
-        coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
-        return Prior(freeze(coins), estimation)
+        return self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """Return a prior under which the numbers of right and wrong answers are likelier."""
@@ -45,21 +55,19 @@ class OneCoinWorkers(WorkerModel):
         """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
         right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]
-        names, can_err = names_class(self.class_of_label, self.n_classes), self._can_err()
         even = -np.log(max(self.n_labels - 1, 1))
-        alone = np.where(names.any(axis=0), 0.0, -np.log(self.n_labels))
-        logs = np.where(can_err, np.where(names, right, wrong + even), alone)
+        alone = np.where(self.names.any(axis=0), 0.0, -np.log(self.n_labels))
+        logs = np.where(self.can_err, np.where(self.names, right, wrong + even), alone)
         return Distributions(freeze(np.exp(logs)), freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """Return the numbers of right and wrong answers."""
         coins = self._count_coins(self.plain_counts(counts)) + prior.smoothing
-        names = names_class(self.class_of_label, self.n_classes)
-        return CountedCoins(coins[:, :, 0], names.astype(np.float64), self._can_err().astype(np.float64))
+        return CountedCoins(coins[:, :, 0], self.names.astype(np.float64), self.can_err.astype(np.float64))
 
     def given(self, confusion: Floats) -> Distributions:
         """Return the matrices with the mean accuracy of known ones (M, K, L)."""
-        accuracy = self._count_coins(confusion.transpose(0, 2, 1))[:, :1] / max(self._can_err().sum(), 1)
+        accuracy = self._count_coins(confusion.transpose(0, 2, 1))[:, :1] / max(self.can_err.sum(), 1)
         return Distributions.known(self._spread(accuracy))
 
     def crowd(self, counts: Floats, prior: Prior) -> Floats:
@@ -67,19 +75,13 @@ class OneCoinWorkers(WorkerModel):
         total = self._count_coins(self.plain_counts(counts)).sum(axis=0, keepdims=True)
         return self._spread(fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean[:, :1])
 
-    def _can_err(self) -> NDArray[np.bool_]:
-        """Return about which classes there are right and wrong answers, (K,)."""
-        return np.asarray(names_class(self.class_of_label, self.n_classes).any(axis=0) & (self.n_labels > 1))
-
     def _count_coins(self, counts: Floats) -> Floats:
         """Return how many of counts (M, L, K) are right and how many wrong, as (M, 2, 1)."""
-        names, can_err = names_class(self.class_of_label, self.n_classes), self._can_err()
-        parts = [np.where(which & can_err, counts, 0.0).sum(axis=(1, 2)) for which in (names, ~names)]
+        parts = [np.where(which & self.can_err, counts, 0.0).sum(axis=(1, 2)) for which in (self.names, ~self.names)]
         return np.stack(parts, axis=1)[:, :, None]
 
     def _spread(self, accuracy: Floats) -> Floats:
         """Return the matrices (M, L, K) of accuracies (M, 1, 1)."""
-        names = names_class(self.class_of_label, self.n_classes)
-        matrices = np.where(names, accuracy, (1 - accuracy) / max(self.n_labels - 1, 1))
-        alone = np.where(names.any(axis=0), 1.0, 1.0 / self.n_labels)
-        return np.ascontiguousarray(np.where(self._can_err(), matrices, alone))
+        matrices = np.where(self.names, accuracy, (1 - accuracy) / max(self.n_labels - 1, 1))
+        alone = np.where(self.names.any(axis=0), 1.0, 1.0 / self.n_labels)
+        return np.ascontiguousarray(np.where(self.can_err, matrices, alone))

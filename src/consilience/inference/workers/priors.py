@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arguments import to_floats
-from ...kernels import Floats, freeze
+from ...kernels import Floats, freeze, read_only
 
 # The iterations in which a prior is learned.
 LEARNING = range(5, sys.maxsize, 3)
@@ -92,17 +92,17 @@ class Prior(NamedTuple):
         return self._replace(parts=None, types=types, learns=False)
 
 
-def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = START) -> Prior:
-    """Return the prior with pseudo-counts off * parts[0] + diagonal * parts[1] + parts[2]."""
+def make_pair(parts: tuple[Floats, Floats, Floats], pair: tuple[float, float] = START) -> Prior:
+    """The prior with pseudo-counts off * parts[0] + diagonal * parts[1] + parts[2], which is learned."""
     off, diagonal = pair
     logs = np.log(pair) - np.log(CENTRE)
     density = float(-0.5 * logs @ logs)
     smoothing = freeze(off * parts[0] + diagonal * parts[1] + parts[2])
-    return Prior(smoothing, prior.estimation, pair, parts, density, learns=True)
+    return Prior(smoothing, "variational", pair, parts, density, learns=True)
 
 
 def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> Prior:
-    """Return the prior with a pair under which the counts (R, L, K) are likelier.
+    """The prior with a pair under which the counts (R, L, K) are likelier, by a few steps of Newton's method.
 
     Parameters
     ----------
@@ -113,18 +113,36 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
     fixed : array (R, L, K), optional
         Further pseudo-counts.
     """
+    from ...kernels.answers import add_polya
+
     assert prior.parts is not None
     assert prior.pair is not None
-    parts = prior.parts
-    fixed = parts[2] if fixed is None else parts[2] + fixed
+    constant = prior.parts[2] if fixed is None else prior.parts[2] + fixed
+    arrays = read_only(counts), read_only(prior.parts[0][0]), read_only(prior.parts[1][0]), read_only(constant)
 
     def judge(logs: Floats) -> tuple[float, Floats]:
-        return judge_pair(logs, counts, parts[:2], fixed)
+        """The sum to be maximised, and its slope in the logarithms of the pair."""
+        (off, diagonal), slope, away = np.exp(logs).tolist(), np.zeros(2), logs - np.log(CENTRE)
+        value = float(add_polya(*arrays, off, diagonal, slope))
+        return value - 0.5 * float(away @ away), slope * np.exp(logs) - away
 
     place = np.log(prior.pair)
     value, slope = judge(place)
     for _ in range(MOST_STEPS):
-        step = newton_step(judge, place, slope)
+        # The step leads to where the slope would vanish if it were linear; uphill, and not too far.
+        curvature = np.stack([(judge(place + h)[1] - slope) / DIFFERENCE for h in DIFFERENCE * np.eye(2)])
+        curvature = (curvature + curvature.T) / 2
+        values, vectors = np.linalg.eigh(curvature)
+        # Where the sum is not concave its slope is followed, as if it were.
+        step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
+        step = step / max(1.0, float(np.abs(step).max()) / LONGEST)
+        beyond = (place + step < LEAST) | (place + step > MOST)
+        if beyond.sum() == 1:
+            # A number that would go beyond its limit goes as far as that, and the other one where it is best then.
+            stopped, other = int(beyond.argmax()), int(beyond.argmin())
+            step[stopped] = np.clip((place + step)[stopped], LEAST[stopped], MOST[stopped]) - place[stopped]
+            rest = slope[other] + curvature[other, stopped] * step[stopped]
+            step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
         for _ in range(MOST_HALVINGS):
             further = np.clip(place + step, LEAST, MOST)
             new_value, new_slope = judge(further)
@@ -137,41 +155,7 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
         if gain < LEAST_GAIN:
             break
     off, diagonal = np.exp(place).tolist()
-    return make_pair(prior, parts, (off, diagonal))
-
-
-def newton_step(judge: object, place: Floats, slope: Floats) -> Floats:
-    """Return the step to where the slope would vanish if it were linear; uphill, and not too long.
-
-    A number that would go beyond its limit goes as far as that, and the other one where it is best then.
-    """
-    assert callable(judge)
-    curvature = np.stack([(judge(place + h)[1] - slope) / DIFFERENCE for h in DIFFERENCE * np.eye(2)])
-    curvature = (curvature + curvature.T) / 2
-    values, vectors = np.linalg.eigh(curvature)
-    # Where the sum is not concave its slope is followed, as if it were.
-    step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
-    step = step / max(1.0, float(np.abs(step).max()) / LONGEST)
-    beyond = (place + step < LEAST) | (place + step > MOST)
-    if beyond.sum() == 1:
-        stopped, other = int(beyond.argmax()), int(beyond.argmin())
-        step[stopped] = np.clip((place + step)[stopped], LEAST[stopped], MOST[stopped]) - place[stopped]
-        rest = slope[other] + curvature[other, stopped] * step[stopped]
-        step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
-    return np.asarray(step)
-
-
-def judge_pair(
-    logs: Floats, counts: Floats, parts: tuple[Floats, Floats], fixed: Floats
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the sum to be maximised, and its slope in the logarithms of the pair."""
-    from ...kernels.answers import polya
-
-    pair = np.exp(logs)
-    slope = np.zeros(2)
-    value = polya(counts, pair[0], pair[1], *parts, fixed, slope)
-    away = logs - np.log(CENTRE)
-    return value - 0.5 * float(away @ away), slope * pair - away
+    return make_pair(prior.parts, (off, diagonal))
 
 
 def names_class(class_of_label: NDArray[np.int64], n_classes: int) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...kernels import Array, Floats, freeze, read_only
-from .. import Distributions, weigh_logs
+from .. import weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
@@ -40,10 +40,6 @@ LEAST_SHARE = 1e-4
 
 class AnyFactors(Protocol):
     """What a worker model makes of its estimates for the E-step: what gives evidence, and counts of answers."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows and classes."""
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """The expected log probability of answers, from expected counts of rows and of classes."""
@@ -62,11 +58,6 @@ class Factors(NamedTuple):
     base: Floats  # (K,): the logarithm of the factor that every item has, whatever the answers
     rows: Floats | None  # (n_rows, K): the factors themselves, unless some are too small to be multiplied
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows and classes."""
-        return self.logs.shape
-
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """The expected log probability of answers: of rows that were counted, and of the silence of all."""
         return weigh_logs(counts, self.logs) + weigh_logs(mass, self.base)
@@ -75,14 +66,16 @@ class Factors(NamedTuple):
         """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
         from ...kernels.answers import add_log_rows, multiply_rows
 
-        evidence = np.zeros((block.n_items, self.shape[1]))
-        answers, width = (block.codes, block.offsets, block.gold), block.width(self.shape[1])
+        n_classes = len(self.base)
+        evidence = np.zeros((block.n_items, n_classes))
+        answers, width = (block.codes, block.offsets, block.gold), block.width(n_classes)
         if self.rows is None or len(block.amount):
             logs = select_rows(self.logs, block.rows)
             log_scale = add_log_rows(*answers, block.amount, logs, self.base, evidence, width)
         else:
             rows = select_rows(self.rows, block.rows)
-            log_scale = multiply_rows(*answers, rows, freeze(np.exp(self.base)), evidence, width)
+            shift = np.zeros(n_classes, np.int64)
+            log_scale = multiply_rows(*answers, rows, freeze(np.exp(self.base)), evidence, shift, width)
         for logs in (block.log_prior, block.anchor):
             if len(logs):
                 log_scale += multiply_logs(evidence, logs, block.gold)
@@ -91,23 +84,6 @@ class Factors(NamedTuple):
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
         """How often each row was met, by posterior probability of each class."""
         return count_answers(block, posterior)
-
-
-def make_factors(found: Distributions, silent: bool, silence_weight: Floats | None) -> Factors:
-    """The factors of distributions (R, A, K); if `silent`, the last answer of each is silence."""
-    from ...kernels.answers import LOG_IMPOSSIBLE, SMALLEST
-
-    n_classes = found.weights.shape[2]
-    if silent:
-        # A silence that never was stays finite: where the worker spoke it is added and taken away again.
-        silence = np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
-        logs = np.ascontiguousarray(found.log_weights - silence)
-        weighted = silence if silence_weight is None else silence * silence_weight[:, None, None]
-        return Factors(freeze(logs.reshape(-1, n_classes)), freeze(weighted.sum(axis=(0, 1))), None)
-    logs = found.log_weights.reshape(-1, n_classes)
-    # Exact zeros may be multiplied; what is positive and tiny would leave the range of doubles.
-    tiny = bool(np.any(np.isfinite(logs) & (logs < np.log(SMALLEST))))
-    return Factors(logs, freeze(np.zeros(n_classes)), None if tiny else found.weights.reshape(-1, n_classes))
 
 
 class RowCounts(NamedTuple):

@@ -32,26 +32,15 @@ class SequentialWorkers(WorkerModel):
 
     name: ClassVar[str] = "sequential"
     context: ClassVar[str] = "sequential"
+    follows_answers: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "MP L K: log weights",
         "further": {"sequential_confusion_": "M P K L: distributions", "_sequential_counts": "M P L K: counts"},
     }
 
-    def count_contexts(self, n_labels: int) -> int:
-        """Number of previous answers: all labels, and none."""
-        return n_labels + 1
-
     def find_contexts(self, responses: Answers) -> NDArray[np.int64]:
         """What the worker of each answer said before."""
         return previous_answers(responses)
-
-    def match_contexts(self, label: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
-        """The index of each previous answer where there are other labels."""
-        return np.append(label, n_labels)
-
-    def describe_size(self) -> str:
-        """What makes a table large."""
-        return super().describe_size().replace(" x ", f" x {self.n_contexts:,} previous answers x ", 1)
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """A prior under which the counts by previous answer are likelier, the plain matrices held."""

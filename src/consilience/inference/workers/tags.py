@@ -18,7 +18,7 @@ import numpy as np
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
-from ...errors import ParameterError, plural
+from ...errors import ParameterError
 from ...kernels import Floats, Integers
 from .. import Distributions
 from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
@@ -44,24 +44,14 @@ class TagWorkers(TypedWorkers):
         "further": {"tag_confusion_": "M T K L: distributions", "_tag_counts": "M T L K: counts"},
     }
 
-    n_tags: int = 1
-
     @classmethod
     def of(cls, responses: Answers, *layout: Any) -> Self:
         """The model for the workers of these answers."""
-        return replace(super().of(responses, *layout), n_tags=count_tags(responses))
-
-    def count_contexts(self, n_labels: int) -> int:
-        """Number of tags."""
-        return self.n_tags
+        return replace(super().of(responses, *layout), n_contexts=count_tags(responses))
 
     def find_contexts(self, responses: Answers) -> Integers:
         """The tag that each answer is about."""
-        return responses.item_of_answer() % self.n_tags
-
-    def describe_size(self) -> str:
-        """What makes a table large."""
-        return f"{plural(self.n_workers, 'worker')} x {plural(self.n_tags, 'tag')}"
+        return responses.item_of_answer() % self.n_contexts
 
     def draw_types(self) -> Floats:
         """How each type answers, (P, L, K), for the classes no and yes in this order."""
@@ -69,9 +59,9 @@ class TagWorkers(TypedWorkers):
         by_class = np.stack([np.stack([1 - false, 1 - said], axis=1), np.stack([false, said], axis=1)], axis=1)
         return np.ascontiguousarray(by_class[:, self.class_of_label])
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats, learn: bool = False) -> Prior:
         """Types that are equally frequent."""
-        begun = super().prior(smoothing, estimation, unvoted)
+        begun = super().prior(smoothing, estimation, unvoted, learn)
         types = types_of(begun)
         return self._share(begun, types._replace(own=OWN_AT_FIRST), np.zeros(types.n_types))
 
@@ -84,8 +74,8 @@ class TagWorkers(TypedWorkers):
         """The evidence of counts for types, (M, P) of each tag, up to a factor, and what tags have in common."""
         even = types._replace(log_shares=np.zeros((1, types.n_types)), likely=None)
         every = np.concatenate([part for _, part, _ in respond_by_parts(self.by_matrix(counts), even)])
-        by_tag = every.reshape(self.n_workers, self.n_tags, -1).transpose(1, 0, 2)
-        skills = Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_tags)
+        by_tag = every.reshape(self.n_workers, self.n_contexts, -1).transpose(1, 0, 2)
+        skills = Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_contexts)
         return list(np.ascontiguousarray(by_tag)), skills
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
@@ -93,7 +83,7 @@ class TagWorkers(TypedWorkers):
         types = types_of(prior)
         evidence, skills = self._weigh(counts, types)
         drawn, n_own, _ = count_draws(evidence, skills)
-        types = types._replace(own=share_own(n_own, self.n_workers * self.n_tags))
+        types = types._replace(own=share_own(n_own, self.n_workers * self.n_contexts))
         fewer, n_workers = leave_out_rare(types, drawn)
         found = self._share(prior, fewer, n_workers)
         if fewer is not types and self._judge(counts, found) < self._judge(counts, prior):
@@ -111,7 +101,7 @@ class TagWorkers(TypedWorkers):
         evidence, skills = self._weigh(counts, types_of(prior))
         likely, log_evidence = expect_types(evidence, skills)
         alone = sum(float(np.log((e * p).sum(axis=1)).sum()) for e, p in zip(evidence, likely, strict=True))
-        log_shares = np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_tags, -1)
+        log_shares = np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_contexts, -1)
         return give_shares(prior, log_shares), log_evidence - alone
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:

@@ -89,11 +89,6 @@ class Pool(NamedTuple):
     pooled: Floats  # (K,): logarithm of the shares of classes in the pool
     n_labels: int
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and classes."""
-        return len(self.temperature) * (self.n_labels + PULLS), len(self.common)
-
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """Return nothing for answers of earlier batches."""
         return 0.0
@@ -183,6 +178,7 @@ class TemperatureWorkers(WorkerModel):
 
     name: ClassVar[str] = "temperatures"
     needs_votes: ClassVar[bool] = True
+    n_further_rows: ClassVar[int] = PULLS
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
     caution: ClassVar[float] = HALF
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
@@ -200,11 +196,6 @@ class TemperatureWorkers(WorkerModel):
         """Return the model for the workers of these answers."""
         made = super().of(responses, *layout)
         return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / made.n_classes))
-
-    @property
-    def n_answers(self) -> int:
-        """Number of rows of a worker: labels, and what is counted of votes."""
-        return self.n_labels + PULLS
 
     def read_votes(self, responses: Answers) -> Probabilities:
         """Return x of each vote."""

@@ -68,7 +68,7 @@ class TypedWorkers(WorkerModel):
         """Tell which answers, (A,), types speak of."""
         return np.append(self.class_of_label >= 0, [False] * self.silent).astype(bool)
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats, learn: bool = False) -> Prior:
         """Return types that are equally frequent. Pseudo-counts are those of the types."""
         if estimation == "em":
             raise ParameterError(
