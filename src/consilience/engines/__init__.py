@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from ..arguments import is_whole
@@ -137,7 +137,7 @@ def open_engine(engine: EngineLike) -> Iterator[Engine]:
     if isinstance(engine, Engine):
         yield engine
     elif kind is not None:
-        with kind() as named:
+        with closing(kind()) as named:
             yield named
     elif loaded is not None and isinstance(engine, loaded.Client):
         from .dask import Dask

@@ -171,7 +171,10 @@ def follow_labels(
     if statistics is not None:
         counted = problem.workers.counted(statistics.counts, learned.prior)
         weighing = LeftOut(counted, posterior)
-        structure, unused = structure.for_left_out(), np.setdiff1d(problem.unsaid, codes)
+        structure, unused = (
+            problem.structure.for_left_out(structure),
+            np.setdiff1d(np.array(problem.unsaid, np.int64), codes),
+        )
     shared = (weighing, structure, codes, goes_on, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))
 

@@ -56,8 +56,13 @@ from scipy.special import betainc
 
 from ..answers.answers import Answers
 from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
+from ..engines import Engine
 from ..kernels import Floats
-from .sources import count_once
+from .em import expect_from_votes, place, run_em
+from .sources import Source, count_once, list_groups, strongest_answers
+from .structures.independent import Independent
+from .workers.base import ConfusionWorkers
+from .workers.priors import START, smoothing_array
 
 Integers: TypeAlias = NDArray[np.int64]
 # Common items that a pair must have.
@@ -90,6 +95,28 @@ POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
 # By how many nats a worker's answers may be less probable by the labels of all than by those of others, and the
 # share of labels that may be anything.
 DOUBT, DOUBTFUL = 3.0, 0.01
+# How long the plain fit lasts by which copies are judged.
+PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
+
+
+def find_groups(source: Source, engine: Engine) -> list[list[int]]:
+    """The groups of workers who copy each other, each by their indices."""
+    found = source.task.find_copies(source.responses)
+    if found is not None:
+        return found
+
+    def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
+        workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
+        smoothing = smoothing_array(START, part.class_of_label, part.n_classes, part.n_workers)
+        prior = workers.prior(smoothing, "em", part.vote_shares())
+        structure = Independent(part.n_classes, None, START[0], "em")
+        problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
+        start = problem.maximise(expect_from_votes(problem))
+        learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
+        return learned.structure.mean, learned.workers.mean
+
+    gold = None if source.gold is None else source.gold.codes
+    return list_groups(find_copies(strongest_answers(source.responses), gold, fit_plain))
 
 
 def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
@@ -110,7 +137,9 @@ def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> In
     counted = draw_sample(r, gold)
     pairs, few = count_agreement(counted)
     usual = typical_agreement(counted, pairs)
-    suspect = find_suspects(pairs, usual)
+    # Suspects agree much more than is usual for both, on enough items.
+    expected = np.maximum(usual[pairs.first], usual[pairs.second])
+    suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
     if not suspect.any() or len(np.unique(counted.half)) < 2:  # a few sequences may all be in one half
         return nobody
     judged = choose_pairs(r, pairs, suspect, few)
@@ -146,6 +175,8 @@ class Sample:
         The index of each item among all.
     is_part : bool
         Whether pairs were counted in a part of the answers only.
+    n_symbols : int
+        Number of different answers.
     """
 
     responses: Answers
@@ -156,11 +187,7 @@ class Sample:
     label: Integers
     items: Integers
     is_part: bool
-
-    @property
-    def n_symbols(self) -> int:
-        """Number of different answers."""
-        return self.responses.n_labels + self.responses.silence_counts
+    n_symbols: int
 
     @cached_property
     def row(self) -> Integers:
@@ -206,17 +233,18 @@ def sample_items(r: Answers, gold: NDArray[np.int32] | None, items: Integers, is
     numbers = draw_items(r)
     items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
-    known = None if gold is None else gold[items]
-    half = (numbers[items] % 2).astype(np.int64)
-    if not r.silence_counts:
+    if r.silence_counts:
+        every = np.full((len(items), r.n_workers), r.n_labels, np.int64)
+        every[part.item_of_answer(), part.worker] = part.label
+        label = every.ravel()
+        item, worker = (index.ravel() for index in np.indices(every.shape))
+    else:
         item, worker = part.item_of_answer(), part.worker.astype(np.int64)
         order = np.argsort(item * r.n_workers + worker)
-        label = part.label[order].astype(np.int64)
-        return Sample(part, known, half, item[order], worker[order], label, items, is_part)
-    label = np.full((len(items), r.n_workers), r.n_labels, np.int64)
-    label[part.item_of_answer(), part.worker] = part.label
-    item, worker = (index.ravel() for index in np.indices(label.shape))
-    return Sample(part, known, half, item, worker, label.ravel(), items, is_part)
+        item, worker, label = item[order], worker[order], part.label[order].astype(np.int64)
+    known = None if gold is None else gold[items]
+    half = (numbers[items] % 2).astype(np.int64)
+    return Sample(part, known, half, item, worker, label, items, is_part, r.n_labels + r.silence_counts)
 
 
 class Pairs(NamedTuple):
@@ -234,14 +262,13 @@ class Pairs(NamedTuple):
 
 def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     """All pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
-
-    def count(code: Integers) -> csr_array:
-        """How often each two workers have the same code."""
-        shape = (int(code.max(initial=0)) + 1, sample.responses.n_workers)
+    n_workers, tables = sample.responses.n_workers, list[csr_array]()
+    # How often each two workers have answered the same item, and have given the same answer to it.
+    for code in (sample.item, sample.item * sample.n_symbols + sample.label):
+        shape = (int(code.max(initial=0)) + 1, n_workers)
         said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
-        return said.T.tocsr() @ said
-
-    found = coo_array(count(sample.item))
+        tables.append(said.T.tocsr() @ said)
+    found, agree = coo_array(tables[0]), tables[1]
     upper, enough = found.row < found.col, found.data >= FEWEST_ITEMS
     pairs, few = (
         Pairs(found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64), found.data[chosen].astype(float))
@@ -249,9 +276,8 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     )
     if not len(pairs.first):
         return pairs, few
-    agree: Any = count(sample.item * sample.n_symbols + sample.label)
-    agree = agree.toarray() if sample.responses.n_workers**2 <= MOST_CELLS else agree  # which is faster to look up
-    n_agree = agree[pairs.first, pairs.second]
+    quick: Any = agree.toarray() if n_workers**2 <= MOST_CELLS else agree  # an array is faster to look up
+    n_agree = quick[pairs.first, pairs.second]
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
     return pairs._replace(n_agree=np.asarray(n_agree, dtype=np.float64).ravel()), few
 
@@ -304,12 +330,6 @@ def look_up(worker: Integers, item: Integers, n_workers: int, pairs: Pairs) -> t
     found = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     common = np.flatnonzero(codes[found] == wanted)
     return pair[common], first[common], by_worker[found[common]]
-
-
-def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
-    """Tell which pairs agree much more than is usual for both, on enough items."""
-    expected = np.maximum(usual[pairs.first], usual[pairs.second])
-    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
 
 
 def is_copied(

@@ -132,7 +132,7 @@ class Problem:
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
     enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
-    unsaid: NDArray[np.int64] = np.empty(0, np.int64)  # noqa: RUF009; classes that no answer can mean, nor silence
+    unsaid: tuple[int, ...] = ()  # classes that no answer can mean: no label names them, nor does silence
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
@@ -240,7 +240,7 @@ def place(
         budget,
         known,
         workers.enough_steps,
-        np.flatnonzero(~meant),
+        tuple(np.flatnonzero(~meant).tolist()),
     )
 
 
@@ -279,7 +279,7 @@ def infer_left_out(
     return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold and len(problem.unsaid) else left_out
 
 
-def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
+def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: tuple[int, ...]) -> Floats:
     """Left-out posteriors in which classes that nobody said have the probability of the fit.
 
     All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts

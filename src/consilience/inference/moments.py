@@ -22,6 +22,7 @@ from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..errors import listing
 from ..kernels import Floats, Integers
 from .em import Progress
+from .sources import find_first, strongest_answers
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
 WITH_TRIPLES = (0.1, 0.1, 1.0)
@@ -227,25 +228,6 @@ def item_weights(responses: Answers, layout: Layout) -> Floats:
     emphasis = WITH_TRIPLES if (size >= 3).any() else WITHOUT_TRIPLES
     ways = np.stack([size, size * (size - 1) / 2, size * (size - 1) * (size - 2) / 6], axis=1)
     return np.asarray(np.divide(emphasis, ways, out=np.zeros_like(ways), where=ways > 0) / responses.n_items)
-
-
-def strongest_answers(responses: Answers) -> Answers:
-    """Return the answers with each worker's weights on an item replaced by the label with most weight."""
-    if responses.amount is None:
-        return responses
-    pair = responses.item_of_answer() * responses.n_workers + responses.worker
-    # Within a pair the heaviest comes first, and of equals the first label.
-    kept = responses.keep(find_first(np.lexsort((-responses.amount, pair)), pair))
-    return replace(kept, weight=None, share=None)
-
-
-def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which entries are the first of those with the same code, which are next to each other in this order."""
-    first = np.ones(len(order), bool)
-    first[1:] = codes[order][1:] != codes[order][:-1]
-    chosen = np.zeros(len(order), bool)
-    chosen[order[first]] = True
-    return chosen
 
 
 def answers_to_match(responses: Answers) -> Answers:

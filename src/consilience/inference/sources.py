@@ -135,3 +135,22 @@ def count_once(r: Answers, groups: Integers) -> Answers:
         share = np.ones(r.n_responses)
         share[answers] = 1.0 / size[np.searchsorted(codes, wanted)]
     return replace(r, share=share if r.share is None else share * r.share)
+
+
+def strongest_answers(responses: Answers) -> Answers:
+    """Return the answers with each worker's weights on an item replaced by the label with most weight."""
+    if responses.amount is None:
+        return responses
+    pair = responses.item_of_answer() * responses.n_workers + responses.worker
+    # Within a pair the heaviest comes first, and of equals the first label.
+    kept = responses.keep(find_first(np.lexsort((-responses.amount, pair)), pair))
+    return replace(kept, weight=None, share=None)
+
+
+def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which entries are the first of those with the same code, which are next to each other in this order."""
+    first = np.ones(len(order), bool)
+    first[1:] = codes[order][1:] != codes[order][:-1]
+    chosen = np.zeros(len(order), bool)
+    chosen[order[first]] = True
+    return chosen

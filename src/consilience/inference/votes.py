@@ -18,19 +18,13 @@ from ..engines import Engine
 from ..kernels import Floats
 from ..limits import allocate
 from . import ITEMS_AT_ONCE
-from .copies import find_copies
-from .em import Problem, expect_from_votes, place, run_em
+from .em import Problem, place
 from .levels import choose_labels
-from .moments import strongest_answers
-from .sources import Source, list_groups
+from .sources import Source
 from .structures.independent import Independent
 from .workers import voters
-from .workers.base import ConfusionWorkers
 from .workers.priors import START, Prior, smoothing_array
 from .workers.rows import vote
-
-# How long the plain fit lasts by which copies are judged.
-PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 def pose_votes(source: Source, graph: Graph | None, engine: Engine) -> Problem:
@@ -90,23 +84,3 @@ def label_votes(
             tied = find_tied(shares[several[run]])
             chosen[several[run]] = np.where(tied, draws, np.iinfo(np.uint64).max).argmin(axis=1)
     return chosen
-
-
-def find_groups(source: Source, engine: Engine) -> list[list[int]]:
-    """The groups of workers who copy each other, each by their indices."""
-    found = source.task.find_copies(source.responses)
-    if found is not None:
-        return found
-
-    def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
-        workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
-        smoothing = smoothing_array(START, part.class_of_label, part.n_classes, part.n_workers)
-        prior = workers.prior(smoothing, "em", part.vote_shares())
-        structure = Independent(part.n_classes, None, START[0], "em")
-        problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
-        start = problem.maximise(expect_from_votes(problem))
-        learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
-        return learned.structure.mean, learned.workers.mean
-
-    gold = None if source.gold is None else source.gold.codes
-    return list_groups(find_copies(strongest_answers(source.responses), gold, fit_plain))

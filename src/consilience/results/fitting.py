@@ -13,12 +13,13 @@ from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..engines import Engine
 from ..errors import ParameterError, Python, Sentence, parameter_error
+from ..inference.copies import find_groups
 from ..inference.em import Names
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.sources import Source
 from ..inference.structures import Summary
 from ..inference.structures.independent import Independent
-from ..inference.votes import collect_votes, find_groups, label_votes
+from ..inference.votes import collect_votes, label_votes
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped
 from .intervals import Intervals, are_checked, judge_votes

@@ -111,14 +111,6 @@ class StructureParameters(ABC):
         """Return the parameters for calibrated probabilities: what was ruled out is only improbable."""
         return self
 
-    def for_left_out(self) -> Self:
-        """Return the parameters for posteriors that leave items out: probabilities as reported, what is ruled out too.
-
-        Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
-        leaves items out is made of the means of matrices, and so is the rest.
-        """
-        return self.point().relaxed()
-
 
 AnySummary = TypeVar("AnySummary", bound=Summary)
 AnyParameters = TypeVar("AnyParameters", bound=StructureParameters)
@@ -155,8 +147,12 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
     def for_left_out(self, found: AnyParameters) -> AnyParameters:
-        """Return what was found, for posteriors that leave items out; see `StructureParameters`."""
-        return found.for_left_out()
+        """The parameters for posteriors that leave items out: probabilities as reported, of what is ruled out too.
+
+        Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
+        leaves items out is made of the means of matrices, and so is the rest.
+        """
+        return found.point().relaxed()
 
     @abstractmethod
     def given(self, prior: Floats) -> AnyParameters:
