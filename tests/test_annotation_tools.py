@@ -479,8 +479,6 @@ def test_classes_of_doccano(folder):
 
 def test_one_folder_is_one_worker(folder):
     write_brat(folder / "corpus")
-    spans = cs.read_spans("corpus/bob", format="brat") if Path("corpus/bob/a.txt").exists() else None
-    assert spans is None
     Path("corpus/bob/a.txt").write_text(TEXT, encoding="utf-8")
     with pytest.warns(DataWarning, match="fragments"):
         assert cs.read_spans("corpus/bob").workers.tolist() == ["bob"]

@@ -17,7 +17,7 @@ from consilience.answers.answers import to_long
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats
 from consilience.formats.sources import open_source
-from consilience.formats.targets import choose_target, read_content
+from consilience.formats.targets import read_content
 from consilience.formats.writing import write_table
 from consilience.kinds.spans import FUSED
 from marked_texts import mark
@@ -306,22 +306,6 @@ def test_one_of_several_questions():
 
 
 # -------------------------------------------------------------------------------------------------------- the way back
-
-
-def test_where_results_may_go():
-    studio, prodigy, brat, conll, doccano, masks = (
-        find_by_name(name) for name in ("label-studio", "prodigy", "brat", "conll", "doccano", "masks")
-    )
-    own = [("a.json", studio), ("a.json.gz", studio), ("A.JSON", studio), ("a.jsonl", prodigy), ("a", brat),
-           ("a.iob", conll), ("a", doccano), ("a.jsonl", doccano), ("a", masks)]  # fmt: skip
-    assert all(choose_target(path, "in", found) is found for path, found in own)
-    tables = [("a.csv", studio), ("a.jsonl", studio), ("a.parquet", brat), ("a.tsv.gz", conll), ("a.csv", None)]
-    assert all(choose_target(path, "in.x", found) is None for path, found in tables)
-    assert choose_target("a.txt", "in.txt", conll) is conll  # the suffix of the source itself
-    assert choose_target("a.json1", "in/*.json1", doccano) is doccano
-    for path, found in (("a.xml", studio), ("a", studio), ("a.json", brat), ("a.npz", masks), ("a", prodigy)):
-        with pytest.raises(InputError, match=r"neither a name for .* nor for a table"):
-            choose_target(path, "in.npz", found)
 
 
 def test_inputs_are_never_overwritten():

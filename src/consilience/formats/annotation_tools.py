@@ -523,33 +523,33 @@ class Tool(ABC):
                 if name in documents:
                     check_unchanged(entry, text, documents[name].text)
         check_all_found(self.path, documents, models)
+        added: list[Record] = []
         fresh = {
             name: [each for each in document.readings if each.worker not in owners.get(name, set()) - {FUSED}]
             for name, document in documents.items()
         }
-        for entry, given in self.annotated:
-            added = fresh.get(str(entry.name), [])
-            if self.unit == "line":
+        if self.unit == "line":
+            is_fused = any(each.worker == FUSED for readings in fresh.values() for each in readings)
+            for entry, given in self.annotated:
                 worker = given[0].worker if given else None
-                if worker != FUSED or all(each.worker != FUSED for each in added):
+                if worker != FUSED or not is_fused:
                     yield worker, self.keep(entry)
-            else:
-                if models.get(str(entry.name)) is entry:
-                    for reading in added:
-                        self.add_spans(entry.record, documents[str(entry.name)], reading)
-                yield None, self.keep(entry)
-        for name, document in documents.items():
-            if self.unit == "line":
+            for name, document in documents.items():
+                like = models[name].record if name in models else None
                 for reading in fresh[name]:
                     if reading.worker is not None:
-                        record = self.make_record(document, models[name].record if name in models else None)
+                        record = self.make_record(document, like)
                         self.add_spans(record, document, reading)
                         yield reading.worker, record
-            elif name not in models:
-                record = self.make_record(document, None)
-                for reading in fresh[name]:
-                    self.add_spans(record, document, reading)
-                yield None, record
+            return
+        for name, document in documents.items():
+            record = models[name].record if name in models else self.make_record(document, None)
+            for reading in fresh[name]:
+                self.add_spans(record, document, reading)
+            if name not in models:
+                added.append(record)
+        yield from ((None, self.keep(entry)) for entry in self.entries)
+        yield from ((None, record) for record in added)
 
     def write_labels(self, verdicts: dict[str, Verdict], question: str | None, path: str) -> None:
         """Write the records that were read with a label for each item."""

@@ -180,14 +180,14 @@ class Undecided(NamedTuple):
 
 
 def check_confidence(value: object, name: str, owner: str) -> float:
-    """Return the least confidence of a label that is kept, after a check; `name` is the parameter of `owner`."""
+    """The least confidence of a label that is kept, which must be a number from 0 to 1."""
     if not is_number(value) or not 0 <= value <= 1:
         raise parameter_error(name, owner, "a number from 0 to 1", value)
     return float(value)
 
 
 def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
-    """Tell which labels are left open.
+    """Which labels are left open.
 
     >>> find_open(np.array([0.1 + 0.6, 0.69, 1.0]), 0.7)
     array([False,  True, False])
@@ -204,7 +204,7 @@ def count_kept(found: Result, least: float) -> Undecided:
 
 
 def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:
-    """Return the columns of a table of labels, of which those with a lower confidence are left open."""
+    """The columns of a table of labels, of which those with a lower confidence are left open."""
     columns = labels.list_columns()
     if least is not None:
         columns["label"] = leave_open(columns["label"], find_open(labels.shown_confidence, least))
