@@ -163,6 +163,12 @@ def require_few(
         raise InputError(f"{problem}, and at most {max(least, each * n):,} are taken.", *remedies, keyword=keyword)
 
 
+def are_allowed(n_bytes: float, what: str, number: int, n: int = 0) -> bool:
+    """Whether so many bytes, and so many of something, made of n answers, are no more than there can be."""
+    least, each = LIMITS[what]
+    return n_bytes <= available_memory() and number <= max(least, each * n)
+
+
 def count_threads() -> int:
     """The number of threads to use: $CONSILIENCE_THREADS, or else the number of processors."""
     text = os.environ.get("CONSILIENCE_THREADS", "").strip()

@@ -117,11 +117,6 @@ _WIDE = Sentence("If each worker has a column of their own, use {format}.", form
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def check_width(n_columns: int, owner: str) -> None:
-    """Raise an error for a table, or a matrix, with more columns than are read."""
-    require_few("columns", n_columns, f"{owner} has {n_columns:,} columns", "Give a table with one row per answer.")
-
-
 def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
     """Raise an error if a table with a column for each worker is too wide to be read, or huge and nearly empty."""
     n_cells, remedy = n_rows * n_workers, "Write one row per answer or span."
@@ -132,7 +127,7 @@ def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
 
 def check_names(names: Sequence[str], owner: str) -> None:
     """Raise an error unless the columns of a table, which `owner` stands for, are not too many and differ in name."""
-    check_width(len(names), owner)
+    require_few("columns", len(names), f"{owner} has {len(names):,} columns", "Give a table with one row per answer.")
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(

@@ -137,14 +137,10 @@ class Format:
         codec: Codec = getattr(import_module(f".{module}", __package__), name)
         return codec
 
-    @property
-    def compressed_suffixes(self) -> tuple[str, ...]:
-        """Suffixes of compressed files."""
-        return tuple(f"{suffix}.gz" for suffix in self.suffixes) if self.text else ()
-
     def fits(self, path: str) -> bool:
         """Tell whether a path has a suffix of this format."""
-        return path.lower().endswith((*self.suffixes, *self.compressed_suffixes))
+        name = path.lower()
+        return name.endswith(self.suffixes) or (self.text and name.removesuffix(".gz").endswith(self.suffixes))
 
 
 # fmt: off
@@ -199,7 +195,7 @@ def list_suffixes(formats: Iterable[Format]) -> list[str]:
     """Return all suffixes of some formats, those of compressed files last."""
     chosen = list(formats)
     plain = [suffix for each in chosen for suffix in each.suffixes]
-    return plain + [suffix for each in chosen for suffix in each.compressed_suffixes]
+    return plain + [f"{suffix}.gz" for each in chosen if each.text for suffix in each.suffixes]
 
 
 def usual_suffixes(formats: Iterable[Format]) -> str:

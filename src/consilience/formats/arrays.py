@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.tables import Table, check_width, open_frame
+from ..answers.tables import Table, open_frame
 from ..errors import InputError, MissingDependencyError, first_line, listing
 from ..limits import require_few, require_memory
 from .files import PathLike
@@ -63,7 +63,9 @@ def open_matrix(path: str) -> Table:
             f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
             "For probabilities, see Answers.from_probabilities.",
         )
-    check_width(matrix.shape[1], f"The matrix in {path!r}")
+    width = matrix.shape[1]
+    remedy = "Give a table with one row per answer."
+    require_few("columns", width, f"The matrix in {path!r} has {width:,} columns", remedy)
     return open_frame({str(w): matrix[:, w] for w in range(matrix.shape[1])}, path)
 
 

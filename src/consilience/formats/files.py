@@ -113,7 +113,7 @@ def open_output(path: str) -> Any:
 
 def open_raw(path: str, mode: str) -> Any:
     """A file as Arrow reads and writes it. Its name may be any: Arrow itself takes only names in UTF-8."""
-    if mode == "rb" and is_remote(path):
+    if mode == "rb" and "://" in path and is_remote(path):
         system, inner = _find_system(path)
         return pa.PythonFile(system.open(inner, "rb"), mode="r")
     return pa.OSFile(os.fsencode(path), mode)

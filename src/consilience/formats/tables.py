@@ -129,7 +129,9 @@ def _ends_in_quote(path: str) -> bool:
 def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
     """Write the names in the first line, then the rows, with quotes only where they are needed."""
     with files.open_output(path) as sink:
-        for number, table in enumerate(map(_join_lists, tables)):
+        for number, table in enumerate(tables):
+            if any(map(pa.types.is_list, table.schema.types)):
+                table = _join_lists(table)
             header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
             for batch in (*(() if number else header.to_batches()), *table.to_batches(files.ROWS_PER_WRITE)):
                 fields = [_quote(column, delimiter, alone=table.num_columns == 1) for column in batch.columns]

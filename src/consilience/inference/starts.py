@@ -37,7 +37,7 @@ from ..errors import (
     warn,
 )
 from ..kernels import Floats, freeze
-from ..limits import NUMBER, available_memory, require_few, require_memory
+from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
 from . import Distributions
 from .em import Parameters, Problem, expect_from_votes
 from .moments import MomentFit, answers_to_match, find_obstacles, lay_out, learn_moments
@@ -159,6 +159,8 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
     """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
     n_entries = workers.n_rows * workers.n_classes
     needed = n_tables * NUMBER * n_entries
+    if are_allowed(needed, "entries", n_entries, r.n_responses):
+        return
     # As many labels as classes in the end, or both smaller by the same factor.
     n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
     votes_fit = NUMBER * POSTERIOR_TABLES * r.n_items * workers.n_classes <= available_memory()
@@ -211,8 +213,10 @@ def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
 
 def check_posteriors(owner: str, r: Answers) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
-    needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
     n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
+    if are_allowed(n_bytes, "probabilities", r.n_items * r.n_classes, r.n_responses):
+        return
+    needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
     require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
     require_few_numbers("probabilities", r.n_items * r.n_classes, r, f"{owner} needs {needed}", parts)
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..answers.answers import Answers
-from ..answers.columns import Values, lookup, to_column
+from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
-from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, warn
+from ..errors import InputError, ParameterError, Sentence, listing, warn_of
 from ..kinds import find_kind, need_kind
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 from ..kinds.tag_tables import read_rows
@@ -93,7 +93,12 @@ def prepare(
             blocked, left = left_out, leave_out(answers, left_out)
             n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
             answers = left
-    warn_of_fused(answers)
+    if answers.n_workers > 1 and FUSED in answers.workers.tolist():
+        warn_of(
+            f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+            "were independent of the others.",
+            "Fuse the file that holds only the answers of workers.",
+        )
     if gold is None:
         gold = task.choose_known(opened, answers)
     elif gold is not False:
@@ -106,18 +111,6 @@ def prepare(
     may_be_scale = isinstance(task, TableKind) and not answers.declares_order
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
-
-
-def warn_of_fused(answers: Answers) -> None:
-    """Warn of a worker who stands for the labels of an earlier fusion."""
-    if answers.n_workers > 1 and lookup(answers.workers, to_column([FUSED]))[0] >= 0:
-        warn(
-            DataWarning(
-                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
-                "were independent of the others.",
-                "Fuse the file that holds only the answers of workers.",
-            )
-        )
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
@@ -191,4 +184,6 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
             for remedy in error.remedies
         ]
         raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
-    return (kind or need_kind(opened)).pose(opened)
+    kind = kind or find_kind(opened)
+    assert kind is not None
+    return kind.pose(opened)
