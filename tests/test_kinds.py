@@ -75,7 +75,7 @@ class PollKind(Kind[Poll]):
 
 @pytest.fixture
 def poll(monkeypatch):
-    monkeypatch.setitem(kinds.KINDS, "Poll", [PollKind])
+    monkeypatch.setitem(kinds.KINDS, "Poll", PollKind)
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 120)
     answers = {

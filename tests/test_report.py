@@ -360,7 +360,10 @@ def test_differences_from_the_vote(fused):
     (flows,) = find_parts(found, Table)
     assert differ == sum(n_items for _, n_items in flows.rows)
     words = find_parts(found, Text)[0].sentences[0]
-    assert f": {differ} have fewer votes than another class, elsewhere votes are tied." in words
+    n_differ = fused.comparison_.n_differ
+    assert words.startswith(
+        f"{n_differ} fused labels differ from majority vote, {n_differ - differ} of them where votes"
+    )
     example = find_parts(found, Widget)[0].values["items"][0]
     assert example["label"] != example["vote"]
     assert sum(n_workers for _, n_workers, _ in example["said"]) == 8

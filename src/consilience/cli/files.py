@@ -241,11 +241,10 @@ class Display:
     What the library logs meanwhile is shown too.
     """
 
-    def __init__(self) -> None:
-        self._live: Progress | None = None
-        self._ending = ExitStack()
+    _live: Progress | None = None
 
     def __enter__(self) -> Self:
+        self._ending = ExitStack()
         if not click.get_current_context().meta.get("quiet") and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress, SpinnerColumn, TextColumn

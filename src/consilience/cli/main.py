@@ -90,16 +90,11 @@ def main() -> None:
     program(prog_name="consilience", obj=ALONE)
 
 
-def list_formats() -> list[str]:
-    """Names of formats of files, and of forms of tables, that the registers have by now."""
-    return [*(each.name for each in register.FORMATS), *list_names(), "one-hot"]
-
-
 # What options may be, as the registers have it when they are given.
 CHOICES: dict[str, Callable[[], Sequence[str]]] = {
     "model": lambda: ["auto", *MODELS],
     "engine": lambda: list(ENGINES),
-    "format": list_formats,
+    "format": lambda: [*(each.name for each in register.FORMATS), *list_names(), "one-hot"],
     "to": lambda: [*(each.name for each in span_formats()), "masks", "long", "wide"],
     "file_format": lambda: [each.name for each in writable_formats()],
 }

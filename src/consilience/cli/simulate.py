@@ -38,8 +38,6 @@ def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any
     tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
     files = {name: str(Path(folder, f"{name}{suffix}")) for name in tables}
     files["parameters"] = str(Path(folder, "parameters.json"))
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise InputError(f"{folder!r} is a file. Name a folder with -o.")
     there = [path for path in files.values() if os.path.exists(path)]
     if there and not force:
         raise InputError(f"There are files already: {listing(there)}. Name another folder, or add --force to replace.")
@@ -60,8 +58,7 @@ def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any
         temporary.write_text(f"{json.dumps(to_json(content))}\n", encoding="utf-8")
 
     r, graph, kinds = crowd.responses, crowd.graph, dict(Counter(true.kinds.tolist()))
-    plurals = {"spammer": "spammers", "adversary": "adversaries", "copycat": "copycats"}
-    who = ", ".join(f"{n:,} {name if n == 1 else plurals.get(name, name)}" for name, n in kinds.items())
+    who = ", ".join(f"{name} {n:,}" for name, n in kinds.items())
     n_sequences = 0 if r.sequences is None else len(r.sequences)
     items = f"{r.n_items:,} items" + (f" in {n_sequences:,} sequences" if n_sequences else "")
     facts = [

@@ -169,15 +169,9 @@ def describe_differences(view: View) -> list[Part]:
     n_fewer = len(rows)
     # `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.
     n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
-    words = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from {rival}"
-    if not n_differ:
-        most = "is that of the mean of the probabilities" if soft else "has most votes, or as many as another one"
-        words = f"Every fused label {most}"
-    elif not soft:
-        tied = "votes are tied" if view.is_voted.all() else "votes are tied, or there are none"
-        fewer = f"{n_fewer:,} {'has' if n_fewer == 1 else 'have'} fewer votes than another class"
-        rest = "" if n_differ == n_fewer else f", elsewhere {tied}"
-        words = f"{words}: {fewer}{rest}" if n_fewer else f"{words}: {tied}"
+    words = f"{plural(n_differ, 'fused label')} {'differs' if n_differ == 1 else 'differ'} from {rival}"
+    if not soft and n_fewer < n_differ:
+        words += f", {n_differ - n_fewer:,} of them where votes are tied or there are none"
     test = [] if compared is None else [compared.describe_test()]
     test += [compared.describe_record()] if compared is not None and compared.has_record else []
     said: list[Part] = [Text([f"{words}."])]

@@ -143,8 +143,10 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     made = None if r is None else cast("dict[str, Any] | None", task.summarise(r, found))
     tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
-    facts.append(Fact("classes", "Classes" if tags is None else "", classes, f"{len(classes)}: {list_names(classes)}."))
-    facts.append(Fact("tags", "" if tags is None else "Tags", tags, f"{len(classes)}: {list_names(classes)}."))
+    facts.append(
+        Fact("classes", "Classes" if tags is None else "", classes, f"{len(classes)}: {name_classes(classes)}.")
+    )
+    facts.append(Fact("tags", "" if tags is None else "Tags", tags, f"{len(classes)}: {name_classes(classes)}."))
     if tags is not None:
         size = f"{tags['mean_size']:.1f} tags on average"
         sure = f", and a mean confidence of {spell(tags['mean_confidence'], 'figure')}"
@@ -164,7 +166,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         listed = r.labels[outside[np.argsort(-counts, kind="stable")]].tolist()
         others = {"answers": round(counts.sum()), "labels": listed}
         meaning = "Such answers have no vote" if found.model == "MajorityVote" else "Such answers still are evidence"
-        said = f"{list_names(listed)}, in {plural(others['answers'], 'answer')}. {meaning}."
+        said = f"{name_classes(listed)}, in {plural(others['answers'], 'answer')}. {meaning}."
     facts.append(Fact("outside_classes", "Not classes", others, said))
     said = ""
     if spans is not None:
@@ -236,24 +238,16 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
 def format_columns(columns: Mapping[str, str]) -> str:
     """Which column has which role.
 
-    >>> format_columns({"item": "task", "label": " says"})
-    "item=task, label=' says'"
+    >>> format_columns({"item": "task", "label": "says"})
+    'item=task, label=says'
     """
-    return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
+    return ", ".join(f"{role}={fit_text(name, 40)}" for role, name in columns.items())
 
 
-def quote_blanks(value: object) -> object:
-    """A name with blanks around it in quotes, so that they are seen.
-
-    >>> quote_blanks("cat"), quote_blanks(" cat")
-    ('cat', "' cat'")
-    """
-    return repr(value) if isinstance(value, str) and value != value.strip() else value
-
-
-def list_names(names: Sequence[object]) -> str:
-    """Names of classes or labels, short enough to be read in a line."""
-    return join_names((fit_text(quote_blanks(name), 16) for name in names), "classes_ and --json have all")
+def name_classes(names: Sequence[object]) -> str:
+    """Names of classes or labels, short enough to be read in a line; one with blanks around it is in quotes."""
+    quoted = (repr(name) if isinstance(name, str) and name != name.strip() else name for name in names)
+    return join_names((fit_text(name, 16) for name in quoted), "classes_ and --json have all")
 
 
 # ----------------------------------------------------------------------------------------------------------- workers

@@ -209,7 +209,7 @@ def draw_confidence(view: View) -> Chart | None:
 
 def describe_answers(view: View) -> list[Part]:
     """How many answers there are, what they say, and how far they agree."""
-    per_item, per_worker, words = draw_numbers(view, "Items"), draw_numbers(view, "Workers"), list[str]()
+    per_item, per_worker, words = draw_sizes(view, "Items"), draw_sizes(view, "Workers"), list[str]()
     if per_item is None:
         words.append(f"Each item has {plural(int(view.n_answers[0]), 'answer')}.")
     if per_worker is None:
@@ -222,7 +222,7 @@ def describe_answers(view: View) -> list[Part]:
     return [Columns(charts), *([Section("Answers in numbers", fold)] if fold else [])]
 
 
-def draw_numbers(view: View, of: str) -> Chart | None:
+def draw_sizes(view: View, of: str) -> Chart | None:
     """How many answers "Items" have, or "Workers" gave; None if all have equally many."""
     numbers = view.n_answers if of == "Items" else view.answers.votes_per_worker()
     if len(numbers) and numbers.min() == numbers.max():
@@ -314,8 +314,8 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
     "classes": (draw_classes, ""),
     "votes": (draw_votes, "the answers are no soft votes"),
     "agreement": (draw_agreement, "no item has two answers"),
-    "answers_per_item": (lambda view: draw_numbers(view, "Items"), "all items have the same number of answers"),
-    "answers_per_worker": (lambda view: draw_numbers(view, "Workers"), "all workers gave the same number of answers"),
+    "answers_per_item": (lambda view: draw_sizes(view, "Items"), "all items have the same number of answers"),
+    "answers_per_worker": (lambda view: draw_sizes(view, "Workers"), "all workers gave the same number of answers"),
     "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN} known labels that were drawn at random"),
     "tags": (draw_tags, "only those of TagSets have it"),
     "transitions": (draw_transitions, "only those of HiddenMarkov have it"),

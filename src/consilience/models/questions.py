@@ -252,14 +252,11 @@ class Questions(Mapping[str, Model]):
         rows = merge_rows(tables, "fused_label", "entropy")
         # Where the list of one question has an item that was drawn at random, so has that of all.
         is_drawn = rows.column("random").to_numpy().astype(bool)
-        lines = {True: np.flatnonzero(is_drawn).tolist(), False: np.flatnonzero(~is_drawn).tolist()}
-        order = []
-        for wanted in next(iter(tables.values())).column("random").to_pylist():
-            line = lines[wanted] or lines[not wanted]
-            if line:
-                order.append(line.pop(0))
-        order += [*lines[False], *lines[True]]
-        return build_frame(to_columns(rows.take(pa.array(order[:n], pa.int64()))), self.backend)
+        drawn, others = np.flatnonzero(is_drawn), np.flatnonzero(~is_drawn)
+        wanted = sum(next(iter(tables.values())).column("random").to_pylist())
+        n_drawn = min(len(drawn), max(wanted, n - len(others)))
+        order = np.sort(np.append(drawn[:n_drawn], others[: n - n_drawn]))
+        return build_frame(to_columns(rows.take(pa.array(order))), self.backend)
 
     def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
         """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.

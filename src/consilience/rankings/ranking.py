@@ -450,7 +450,18 @@ def list_next_comparisons(found: Ranking, n: int, workers: object = None) -> dic
     ranking. Judges who toss coins or prefer the worse candidate get none. Of parts that were never compared with each
     other the order is open.
     """
-    kinds, judges = found.kinds, choose_judges(found, workers)
+    # Those named are asked; else all who neither toss coins nor prefer the worse candidate, of two camps both.
+    kinds = found.kinds
+    judges = np.flatnonzero(~kinds.coins & (~kinds.contrary | kinds.two_camps))
+    if workers is not None:
+        named = workers.ravel() if isinstance(workers, np.ndarray) else workers
+        listed = list(named) if isinstance(named, (list, tuple, set, np.ndarray)) else [named]
+        judges = np.unique(lookup(found.workers, to_column(listed)))
+        if not len(judges) or judges[0] < 0:
+            known = f"judges of the fit, such as {listing(found.workers.tolist(), 5)}"
+            raise parameter_error("workers", "next_comparisons", known, workers)
+    elif not len(judges):
+        judges = np.arange(len(found.workers))
     # Where it is not known which camp is right, both are asked alike.
     limit = -(-(1 if kinds.two_camps else MOST_SHARE) * n // len(judges))
     # All pairs, or those that are nearest in the ranking if there are very many.
@@ -504,21 +515,3 @@ def list_next_comparisons(found: Ranking, n: int, workers: object = None) -> dic
     if found.numbers.has_workers:
         columns["worker"] = found.workers[who]
     return {name: to_column(values) for name, values in (columns | {"gain": gains.astype(np.float64)}).items()}
-
-
-def choose_judges(found: Ranking, workers: object) -> Integers:
-    """Whom to ask, by index: those named, else all who neither toss coins nor prefer the worse candidate.
-
-    If there are two camps it is not known who does, and both are asked.
-    """
-    kinds = found.kinds
-    if workers is None:
-        useful = np.flatnonzero(~kinds.coins & (~kinds.contrary | kinds.two_camps))
-        return useful if len(useful) else np.arange(len(found.workers))
-    workers = workers.ravel() if isinstance(workers, np.ndarray) else workers
-    named = to_column(list(workers) if isinstance(workers, (list, tuple, set, np.ndarray)) else [workers])
-    place = lookup(found.workers, named)
-    if not len(place) or (place < 0).any():
-        known = f"judges of the fit, such as {listing(found.workers.tolist(), 5)}"
-        raise parameter_error("workers", "next_comparisons", known, workers)
-    return np.unique(place)
