@@ -24,7 +24,7 @@ from .inference.hidden_answers import HeldOutScore, score_hidden
 from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
 from .models.base import Model, name_source
 from .models.fusing import fuse_prepared
-from .models.opening import as_responses, open_gold_tables, prepare
+from .models.opening import open_gold_tables, open_posed, prepare
 from .models.questions import Questions, Shared, read_questions
 from .models.register import MODELS, OTHERS, model_class
 from .models.standalone import Standalone
@@ -379,7 +379,7 @@ def held_out_score(
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     settled = model if model._result is None else renew_as_found(model, model._result, coupling=False)
-    source = make_source(settled, as_responses(responses), open_gold_tables(gold), features, item_prior)
+    source = make_source(settled, open_posed(responses)[1], open_gold_tables(gold), features, item_prior)
     r = source.responses
     aligned = align(settled, r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))

@@ -49,14 +49,15 @@ from .workers.priors import make_pair, smoothing_array
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
 
-# How many tables of all matrices there are at a time: in a fit (measured: 11 to 15), in one that is repeated with part
-# of the answers (20 to 24), in those that a vote makes (6 to 7), and where known matrices are applied to other answers
+# How many tables of all matrices there are at a time: in a fit (measured: 17 to 20), in one that is repeated with part
+# of the answers (25), in those that a vote makes (6 to 7), and where known matrices are applied to other answers
 # (4).
-FIT_TABLES, HIDING_TABLES, VOTE_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
+FIT_TABLES, HIDING_TABLES, VOTE_TABLES, PREDICTION_TABLES = 12, 16, 6, 2
 # The same of all posteriors.
 POSTERIOR_TABLES = 2
 # The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
 FEW_CHAINED, MOST_CHAINED = 100, 200
+MERGE = "Merge rare or misspelt labels."
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
@@ -168,15 +169,16 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
     problem = f"{owner} needs matrices for {workers.describe_size()}"
     instead = [vote] if votes_fit and owner != "MajorityVote" else []
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
-    require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
-    require_few_numbers("entries", n_entries, r, problem, *instead)
+    require_numbers("entries", n_entries, needed, r, problem, *instead, merge=merge)
 
 
-def require_few_numbers(what: str, n_numbers: int, r: Answers, problem: str, *instead: str | Sentence) -> None:
-    """Raise an error if there are far more numbers to be found than answers to find them from."""
+def require_numbers(
+    what: str, n_numbers: int, n_bytes: float, r: Answers, problem: str, *instead: str | Sentence, merge: str = MERGE
+) -> None:
+    """Raise an error if numbers cannot be held in memory, or are far more than answers to find them from."""
+    require_memory(n_bytes, problem, merge, NAME_CLASSES, *instead, keyword="classes")
     found = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
-    remedies = "Merge rare or misspelt labels.", NAME_CLASSES, *instead
-    require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
+    require_few(what, n_numbers, found, MERGE, NAME_CLASSES, *instead, n=r.n_responses, keyword="classes")
 
 
 def check_prediction(owner: str, workers: WorkerModel) -> None:
@@ -186,11 +188,6 @@ def check_prediction(owner: str, workers: WorkerModel) -> None:
         f"{owner} needs matrices for {workers.describe_size()}",
         "Predict in several parts, each of fewer workers.",
     )
-
-
-def require_for_classes(n_bytes: float, problem: str, *instead: str | Sentence) -> None:
-    """Raise an error if what there is for each class cannot be held in memory."""
-    require_memory(n_bytes, problem, "Merge rare or misspelt labels.", NAME_CLASSES, *instead, keyword="classes")
 
 
 def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
@@ -207,30 +204,29 @@ def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
         n_numbers += 2 * r.n_classes**4
     problem = f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
     instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
-    require_for_classes(NUMBER * n_numbers, problem, instead)
-    require_few_numbers("steps of moments", n_steps, r, problem, instead)
+    require_numbers("steps of moments", n_steps, NUMBER * n_numbers, r, problem, instead)
 
 
 def check_posteriors(owner: str, r: Answers) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
-    n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
-    if are_allowed(n_bytes, "probabilities", r.n_items * r.n_classes, r.n_responses):
-        return
-    needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
-    require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
-    require_few_numbers("probabilities", r.n_items * r.n_classes, r, f"{owner} needs {needed}", parts)
+    n_numbers, parts = r.n_items * r.n_classes, "Or fuse the items in several parts."
+    n_bytes = NUMBER * POSTERIOR_TABLES * n_numbers
+    if not are_allowed(n_bytes, "probabilities", n_numbers, r.n_responses):
+        problem = f"{owner} needs probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
+        require_numbers("probabilities", n_numbers, n_bytes, r, problem, parts)
 
 
 def check_transitions(owner: str, r: Answers) -> None:
     """Raise an error if the transition matrix cannot be held in memory, or takes too long at each position."""
     needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
-    require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
+    n_bytes = NUMBER * 2 * r.n_classes**2
+    require_memory(n_bytes, f"{owner} needs {needed}", MERGE, NAME_CLASSES, keyword="classes")
     most = min(max(FEW_CHAINED, math.isqrt(r.n_responses)), MOST_CHAINED)
     if r.n_classes > most:
         raise InputError(
             f"{owner} needs {needed} at each position, and takes at most {most:,} classes"
             f"{f' for {r.n_responses:,} answers' if most < MOST_CHAINED else ''}.",
-            "Merge rare or misspelt labels.",
+            MERGE,
             NAME_CLASSES,
             Sentence("Or use {model}, which needs no transitions.", model=Python("MajorityVote", "majority")),
             keyword="classes",

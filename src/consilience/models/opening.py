@@ -153,11 +153,6 @@ def open_answers(source: object, **columns: Any) -> Any:
     return source
 
 
-def as_responses(source: object, **columns: Any) -> Answers:
-    """Answers in any form as `Answers`; see `open_posed`."""
-    return open_posed(source, **columns)[1]
-
-
 def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
     """Answers in any form, with the task that they belong to; see `open_answers`.
 
