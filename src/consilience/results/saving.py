@@ -7,7 +7,6 @@ from the type of the field, and from the table in `consilience.results.shapes`.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -90,13 +89,6 @@ def find_shapes(part: Any, worker_model: str | None = None) -> Mapping[str, Shap
 
 
 @cache
-def list_required(part: Any) -> tuple[str, ...]:
-    """The fields of a record that are not saved and have no default."""
-    parameters = inspect.signature(part).parameters.values()
-    return tuple(each.name for each in parameters if each.default is each.empty and each.name not in list_fields(part))
-
-
-@cache
 def list_fields(part: Any) -> dict[str, Any]:
     """The types of the fields of a record that are saved."""
     hints, shapes = get_type_hints(part), find_shapes(part)
@@ -104,14 +96,15 @@ def list_fields(part: Any) -> dict[str, Any]:
     return {name: hints[name] for name in names if shapes.get(name, "") is not None}
 
 
-def compare_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
-    """Raise a `ValueError` unless the names are those that there must be."""
-    wanted, there = set(expected), set(found)
-    if there != wanted:
-        missing, unknown = sorted(wanted - there), sorted(there - wanted)
-        words = [f"the {what} {listing(missing)} is missing"] if missing else []
-        words += [f"there is no {what} {listing(unknown)} in such a model"] if unknown else []
-        raise ValueError(", and ".join(words))
+def compare_names(what: str, expected: Iterable[str], found: object) -> None:
+    """Raise a `ValueError` unless these are entries with the names that there must be."""
+    if not isinstance(found, dict):
+        raise misfit(what, found)
+    missing, unknown = sorted(set(expected) - found.keys()), sorted(found.keys() - set(expected))
+    if missing:
+        raise ValueError(f"the {what} {listing(missing)} is missing")
+    if unknown:
+        raise ValueError(f"there is no {what} {listing(unknown)} in such a model")
 
 
 def misfit(path: str, entry: object) -> ValueError:
@@ -239,9 +232,8 @@ class SavedModel:
 
     model: str
     parameters: dict[str, object]
-    file: zipfile.ZipFile
     header: dict[str, Any]
-    members: dict[str, str]  # arrays and columns that were not read yet, with their members
+    parts: dict[str, Any]  # arrays and columns that were not looked at yet, by their members
     sizes: dict[str, int]  # see `consilience.results.shapes`
     kinds: dict[Any, type]  # what parts of these types are in this model
     known: dict[str, Any]  # fields that are not saved, since they are known otherwise
@@ -260,22 +252,17 @@ class SavedModel:
 
     def check_all_was_read(self) -> None:
         """Raise a `ValueError` for arrays and columns that nobody asked for."""
-        for name in sorted(self.members):
+        for name in sorted(self.parts):
             what, _, path = name.partition("s/")
-            raise ValueError(f"there is no {what} {path!r} in such a model")
+            raise ValueError(f"there is no {what} {path.rpartition('.')[0]!r} in such a model")
 
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
         """A record, by its entries in the header; fields that are not saved are known, or have their defaults."""
-        if not isinstance(entries, dict):
-            raise misfit(path, entries)
-        hints = list_fields(cast(Any, part))
+        hints, shapes = list_fields(cast(Any, part)), find_shapes(part)
         compare_names(f"entry of {path or 'the result'}", hints, entries)
-        shapes = find_shapes(part)
-        found: dict[str, Any] = {
-            name: self.known[name] for name in self.known if name in list_required(cast(Any, part))
-        }
-        for name, hint in hints.items():
-            found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
+        found = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
+        for name, hint in hints.items():  # in this order: some depend on those before
+            found[name] = self.read(hint, cast(dict[str, Any], entries)[name], join(path, name), shapes.get(name, ""))
             if name == "names" and part is Result:  # which labels have too
                 self.known.update(found[name]._asdict())
             if name == "kind" and part is Learned:
@@ -289,16 +276,13 @@ class SavedModel:
         if entry is None and types.NoneType in get_args(hint):
             return None
         if isinstance(shape, Mapping):  # arrays by name
-            if not isinstance(entry, dict):
-                raise misfit(path, entry)
             compare_names(f"array of {path}", shape, entry)
-            return {name: self.read_array(each, join(path, name), shape[name]) for name, each in entry.items()}
-        values = shape.rpartition(": ")[2] if isinstance(shape, str) else ""
-        if values and not cast(str, shape).startswith(":"):
-            read = self.read_column if values in COLUMNS else self.read_array
-            if not isinstance(entry, dict):
-                return read(entry, path, cast(str, shape))
-            return {name: read(each, join(path, name), cast(str, shape)) for name, each in entry.items()}
+            return {name: self.take(each, join(path, name), shape[name]) for name, each in entry.items()}
+        axes, _, values = shape.rpartition(": ") if isinstance(shape, str) else ("", "", "")
+        if axes and isinstance(entry, dict):
+            return {name: self.take(each, join(path, name), f"{axes}: {values}") for name, each in entry.items()}
+        if axes:
+            return self.take(entry, path, f"{axes}: {values}")
 
         if get_origin(hint) in (Union, types.UnionType):
             hint = next(each for each in get_args(hint) if each is not types.NoneType)
@@ -315,52 +299,37 @@ class SavedModel:
             if not is_right or (values and not VALUES[values].hold(np.asarray(entry, np.float64), self.sizes)):
                 raise misfit(path, entry)
             return entry
-        if issubclass(kind, Mapping):
-            if not isinstance(entry, dict):
-                raise misfit(path, entry)
+        if issubclass(kind, Mapping) and isinstance(entry, dict):
             return {name: self.read(inner[1], each, join(path, name), shape) for name, each in entry.items()}
         is_row = kind is tuple and ... not in get_args(hint)  # with an entry for each type
-        if not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
+        if issubclass(kind, Mapping) or not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
             raise misfit(path, entry)
         entries = [self.read(inner[n if is_row else 0], each, path, shape) for n, each in enumerate(entry)]
         return tuple(entries) if kind is tuple else entries
 
-    def take(self, what: str, entry: object, path: str) -> str:
-        """The member that holds an array or a column, which is crossed off."""
+    def take(self, entry: object, path: str, shape: str) -> Any:
+        """An array of this shape, or a column of ids; either may define how many there are of something."""
+        length, values = shape.split(": ")
+        what, suffix = (_COLUMN, "arrow") if values in COLUMNS else (_ARRAY, "npy")
         if entry != what:
             raise misfit(path, entry)
-        if f"{what}s/{path}" not in self.members:
+        member = f"{what}s/{path}.{suffix}"
+        if member not in self.parts:
             raise ValueError(f"the {what} {path!r} is missing")
-        return self.members.pop(f"{what}s/{path}")
-
-    def read_array(self, entry: object, path: str, shape: str) -> NDArray[Any]:
-        """An array of this shape."""
-        member = self.take(_ARRAY, entry, path)
-        with self.file.open(member) as stream:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
-        check_shape(member, array, shape, self.sizes)
-        values = VALUES[shape.rpartition(": ")[2]]
-        return freeze(np.asarray(array, values.type or array.dtype, order="C"))
-
-    def read_column(self, entry: object, path: str, shape: str) -> Any:
-        """A column of ids, none of them missing, which may define how many there are of something."""
-        member, (length, kind) = self.take(_COLUMN, entry, path), shape.split(": ")
-        with pa.ipc.open_file(pa.BufferReader(self.file.read(member))) as reader:
-            table = reader.read_all()
-        table.validate(full=True)
-        column = table.unify_dictionaries().column(0).combine_chunks()
-        if pa.types.is_nested(column.type) or len(find_missing(column)):
-            raise ValueError(f"{member} has missing entries, or is not a column of plain values")
-        if length != "*" and self.sizes.setdefault(length, len(column)) != len(column):
-            raise ValueError(f"{path} has {len(column):,} entries, and not {self.sizes[length]:,}")
+        part = self.parts.pop(member)
+        if what == _ARRAY:
+            check_shape(member, part, shape, self.sizes)
+            return freeze(np.asarray(part, VALUES[values].type or part.dtype, order="C"))
+        if length != "*" and self.sizes.setdefault(length, len(part)) != len(part):
+            raise ValueError(f"{path} has {len(part):,} entries, and not {self.sizes[length]:,}")
         if length == "L":
-            self.sizes["P"] = len(column) + 1  # previous answers: the labels, and none
-        if kind == "column":
-            return column
-        column = decode_categories(column)
-        if kind == "names" and len(pc.unique(column)) < len(column):
+            self.sizes["P"] = len(part) + 1  # previous answers: the labels, and none
+        if values == "column":
+            return part
+        column = decode_categories(part)
+        if values == "names" and len(pc.unique(column)) < len(column):
             raise ValueError(f"the {path} are not distinct")
-        if kind != "texts":
+        if values != "texts":
             return to_values(column)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise ValueError(f"{path} must be text")
@@ -373,20 +342,26 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedModel]:
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(path) as file:
-            members = {}
+            header, parts = _read_header(file), dict[str, Any]()
             for member in file.namelist():
-                found = re.fullmatch(r"(arrays/.+)\.npy|(columns/.+)\.arrow", member)
-                if found is not None:
-                    members[found[1] or found[2]] = member
+                if re.fullmatch(r"arrays/.+\.npy", member):
+                    with file.open(member) as stream:
+                        parts[member] = np.lib.format.read_array(stream, allow_pickle=False)
+                elif re.fullmatch(r"columns/.+\.arrow", member):
+                    with pa.ipc.open_file(pa.BufferReader(file.read(member))) as reader:
+                        table = reader.read_all()
+                    table.validate(full=True)
+                    parts[member] = table.unify_dictionaries().column(0).combine_chunks()
+                    if pa.types.is_nested(parts[member].type) or len(find_missing(parts[member])):
+                        raise ValueError(f"{member} has missing entries, or is not a column of plain values")
                 elif member != HEADER:
                     raise ValueError(f"it holds {shorten(member)}, which is no part of a model")
-            header = _read_header(file)
             compare_names("entry of the header", ("format", "version", *_ENTRIES), header)
             for part, kind in _ENTRIES.items():
                 if not isinstance(header[part], kind):
                     raise ValueError(f"the {part} in the header cannot be {shorten(header[part])}")
             parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
-            yield SavedModel(header["model"], parameters, file, header, members, {}, {Judge: LinearJudge}, {})
+            yield SavedModel(header["model"], parameters, header, parts, {}, {Judge: LinearJudge}, {})
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {name}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:
