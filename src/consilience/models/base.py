@@ -484,9 +484,11 @@ class Model(Fitted[Result], LabelEstimator):
           cy            dog      0.33  against
           share of cat           0.67
         """
-        from ..results.explanations import explain_named
+        from ..results.explanations import explain_row, find_item
 
-        return explain_named(self, self.result_, self.result_.task.find_key(item))
+        found = self.result_
+        row = find_item(found.answers, found.task.find_key(item), found.task.places[0])
+        return explain_row(self, found, row)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.

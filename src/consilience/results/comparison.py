@@ -310,10 +310,10 @@ class Comparison:
 
     def find_densities(self) -> Densities:
         """What is thought of the labels that are not known; see `consilience.results.record`."""
-        prior = judge_by_known()
-        if self.by_record:
-            prior = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
-        return prior.given(self.n_known, self.n_known_right)
+        if not self.by_record:
+            return judge_by_known().given(self.n_known, self.n_known_right)
+        record = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
+        return record.given(self.n_known, self.n_known_right)
 
     def judge_accuracy(self) -> Comparison:
         """The comparison with the accuracy of the labels, of which those that are known are right."""

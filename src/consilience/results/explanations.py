@@ -155,11 +155,10 @@ class Explanation:
 
     def describe(self) -> str:
         """Return the label and its rival in words."""
-        name = (
-            f"{self.places[0].capitalize()} {to_word(self.item[0])}, {self.places[1]} {to_word(self.item[1])}"
-            if isinstance(self.item, tuple)
-            else (f"Item {to_word(self.item)}")
-        )
+        name = f"Item {to_word(self.item)}"
+        if isinstance(self.item, tuple):
+            first, second = map(to_word, self.item)
+            name = f"{self.places[0].capitalize()} {first}, {self.places[1]} {second}"
         shown = f' "{to_word(self.text)}"' if self.text else ""
         label, against = to_word(self.label), to_word(self.against)
         if not self.checked:
@@ -280,18 +279,9 @@ def describe_odds(log_odds: float) -> str:
     """
     odds = math.exp(min(abs(log_odds), 700.0))
     side = "for the label" if log_odds >= 0 else "against it"
-    return (
-        f"more than a million to 1 {side}"
-        if odds > 1e6
-        else f"{odds:,.2g} to 1 {side}"
-        if odds < 10
-        else (f"{odds:,.0f} to 1 {side}")
-    )
-
-
-def explain_named(model: LabelEstimator, found: Result, item: object) -> Explanation:
-    """Why an item has its label; see `Model.explain`."""
-    return explain_row(model, found, find_item(found.answers, item, found.task.places[0]))
+    if odds > 1e6:
+        return f"more than a million to 1 {side}"
+    return f"{odds:,.2g} to 1 {side}" if odds < 10 else f"{odds:,.0f} to 1 {side}"
 
 
 def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:

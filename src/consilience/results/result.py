@@ -300,6 +300,21 @@ class Result:
     # What checks found, the most serious first; None where the answers were not kept.
     findings: tuple[Finding, ...] | None = None
     update: Any = None  # what the last update changed
+    # What follows from these.
+    is_vote: bool = field(init=False)  # whether labels are those of a vote
+    is_network: bool = field(init=False)  # whether items are linked by a graph
+    withheld: str = field(init=False)  # why it is not told how many labels are expected to be right; "" if it is
+    # How many workers were left out, and how many answers of theirs if that is known; None for nobody.
+    left_out: tuple[int, int | None] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        compared, blocked = self.comparison, self.blocked
+        vars(self).update(
+            is_vote=self.model == "MajorityVote",
+            is_network=self.estimates is not None and self.estimates.structure.takes_all,
+            withheld=(compared.withheld if compared is not None else "") or ("" if self.checked else UNCHECKED),
+            left_out=self.n_blocked or (None if blocked is None else (len(blocked), None)),
+        )
 
     def label(self, by: str | None) -> Labels:
         """The labels chosen in this way, except for known ones; None: as they are."""
@@ -315,16 +330,6 @@ class Result:
         codes = choose_labels(labels.posterior, by)
         codes = codes if labels.known is None else np.where(labels.known, labels.codes, codes)
         return replace(labels, codes=codes, rule="median" if by == "median" else "")
-
-    @property
-    def is_vote(self) -> bool:
-        """Whether labels are those of a vote."""
-        return self.model == "MajorityVote"
-
-    @property
-    def is_network(self) -> bool:
-        """Whether items are linked by a graph."""
-        return self.estimates is not None and self.estimates.structure.takes_all
 
     @cached_property
     def learned(self) -> Learned:
@@ -357,18 +362,6 @@ class Result:
     def n_calibrating(self) -> int | None:
         """How many known labels probabilities were calibrated by; None if they are not calibrated."""
         return None if self.calibrated is None or self.calibrated.found.given else self.calibrated.found.n_gold
-
-    @property
-    def withheld(self) -> str:
-        """Why it is not told how many labels are expected to be right; empty if it is."""
-        if self.comparison is not None and self.comparison.withheld:
-            return self.comparison.withheld
-        return "" if self.checked else UNCHECKED
-
-    @property
-    def left_out(self) -> tuple[int, int | None] | None:
-        """How many workers were left out, and how many answers of theirs if that is known; None for nobody."""
-        return self.n_blocked or (None if self.blocked is None else (len(self.blocked), None))
 
     @property
     def told_confidence(self) -> float | None:
