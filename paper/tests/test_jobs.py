@@ -86,7 +86,7 @@ def test_code_counts_and_its_looks_do_not():
     ("file", "old", "new", "counts"),
     [
         ("src/consilience/simulate/crowds.py", "rng.random(", "rng.normal(", True),  # it draws too, but no pictures
-        ("src/consilience/cli/simulate.py", "def demo(", "def show(", False),
+        ("src/consilience/cli/simulate.py", "def run_demo(", "def run_show(", False),
         ("paper/sequence_curves.py", "LENGTH, CLASSES, RUNS = 40,", "LENGTH, CLASSES, RUNS = 50,", True),
         ("paper/scoring.py", "LEAST_SHARE = 0.05", "LEAST_SHARE = 0.1", True),
         ("paper/crowds.py", 'kind="stable"', 'kind="heapsort"', True),  # imported by what the job's module imports
