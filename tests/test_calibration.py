@@ -10,7 +10,7 @@ import consilience as cs
 import oracles
 from consilience.answers.random_choices import hide_answers
 from consilience.errors import ParameterError
-from consilience.inference.hidden_answers import POWERS, Calibration, choose_power, find_leads, raise_to, score_powers
+from consilience.inference.hidden_answers import POWERS, Calibration, judge_powers, raise_to, score_powers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
@@ -52,12 +52,12 @@ def test_the_smallest_power_within_a_standard_error():
     rng = np.random.default_rng(1)
     scores = np.zeros((500, len(POWERS)))
     scores[:, 20] = 1.0
-    assert choose_power(*find_leads(scores)) == POWERS[20]
+    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[20]
     noise = rng.normal(0, 1, 500)
     scores[:, 10] = 1.0 + noise - noise.mean() - 0.01  # worse, but by less than chance
-    assert choose_power(*find_leads(scores)) == POWERS[10]
+    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[10]
     scores[:, 5] = 0.9  # worse by more
-    assert choose_power(*find_leads(scores)) == POWERS[10]
+    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[10]
 
 
 def test_answers_of_a_worker_in_a_sequence_are_one_unit():

@@ -19,8 +19,8 @@ from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.structures.chain import Chain
 from consilience.inference.workers.base import ConfusionWorkers
 from consilience.inference.workers.priors import Prior
+from consilience.kernels import LARGE, width_of
 from consilience.kernels.chain import forward_backward, viterbi
-from consilience.kernels.compile import LARGE, width_of
 from effort import examples, rest_robust
 
 ESTIMATIONS = ["em", "variational"]

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
-from consilience.kernels import freeze
+from consilience.kernels import LARGE, freeze, width_of
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
-from consilience.kernels.compile import LARGE, width_of
 from consilience.kernels.graph import sweep_mean_field, sweep_messages, sweep_modes
 from effort import examples
 

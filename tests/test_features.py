@@ -20,7 +20,7 @@ from consilience.inference.guidance import (
     N_FOLDS,
     find_folds,
 )
-from consilience.inference.hidden_answers import POWERS, find_leads, raise_to
+from consilience.inference.hidden_answers import POWERS, judge_powers, raise_to
 from consilience.inference.sources import Source
 from consilience.results.calibration import score_by_classifier
 
@@ -255,8 +255,7 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
         scores = score_by_classifier(source, raise_to(honest, 1 / power), items, code, items)
         best = POWERS[scores.sum(axis=0).argmax()]
         assert power / 1.6 < best < power * 1.6
-        lead, error = find_leads(scores)
-        assert POWERS[lead <= error].max() >= power
+        assert POWERS[judge_powers(scores)[0]].max() >= power
     # What the classifier itself has said does not count as evidence.
     known = source.with_priors(ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
     with_opinion = honest * np.exp(known.log_prior)

@@ -20,7 +20,7 @@ from consilience.inference.structures.field import (
     run_belief_propagation,
     run_mean_field,
 )
-from consilience.kernels.compile import LARGE, width_of
+from consilience.kernels import LARGE, width_of
 from consilience.kernels.graph import (
     field_objective,
     neighbour_sums,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import oracles
 from consilience.inference import fit_distributions
-from consilience.kernels import columns, freeze
+from consilience.kernels import LARGE, MOST_UNROLLED, columns, freeze, width_of
 from consilience.kernels.answers import (
     SMALLEST,
     add_expectations,
@@ -23,7 +23,6 @@ from consilience.kernels.answers import (
     normalise_items,
 )
 from consilience.kernels.columns import order_by
-from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
 from effort import examples
 
 NO_WEIGHT = freeze(np.empty(0))

@@ -83,7 +83,7 @@ class Block:
 
     def width(self, n_classes: int) -> Width:
         """The `width` argument of kernels that work on this block."""
-        from ..kernels.compile import width_of
+        from ..kernels import width_of
 
         return width_of(n_classes, self.total_size)
 

@@ -172,30 +172,19 @@ def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
     return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
 
 
-def find_leads(scores: Floats) -> tuple[Floats, Floats]:
-    """Return by how much the best power's score exceeds each other's, and the standard error, paired over units."""
-    lead = scores[:, [int(scores.sum(axis=0).argmax())]] - scores
-    return lead.sum(axis=0), lead.std(axis=0) * np.sqrt(len(scores))
+def judge_powers(scores: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which of `POWERS` are near the best by the scores of units, and the log weight of each.
 
-
-def choose_power(lead: Floats, error: Floats) -> float:
-    """Return the smallest power whose score is within one standard error, paired over units, of the best one's.
-
-    `lead` and `error` are those of `find_leads`. The smallest: errors that workers share are predicted as if they were
-    the truth, so that hidden answers call for too large a power rather than for too small a one.
+    Near are those within one standard error, paired over units. Of these the smallest is taken: errors that workers
+    share are predicted as if they were the truth, so that hidden answers call for too large a power rather than for too
+    small a one. Near the best power the lead L of that one is quadratic in the distance, and its standard error E
+    linear. If units are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds
+    where units hang together.
     """
-    return float(POWERS[(lead <= error).argmax()])
-
-
-def weigh_powers(lead: Floats, error: Floats) -> Floats:
-    """Return the log weight of each of `POWERS` by its scores at hidden units, whose `find_leads` these are.
-
-    Near the best power the lead L of that one is quadratic in the distance, and its standard error E linear. If units
-    are independent and the model holds, the log likelihood is -L = -2 (L / E)^2. The latter also holds where units
-    hang together.
-    """
+    leads = scores[:, [int(scores.sum(axis=0).argmax())]] - scores
+    lead, error = leads.sum(axis=0), leads.std(axis=0) * np.sqrt(len(scores))
     ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
-    return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
+    return lead <= error, NOTHING_KNOWN - 2 * ratio**2
 
 
 def add_batch(
@@ -252,9 +241,9 @@ class HiddenAnswers(NamedTuple):
         scores = score_powers(self.posterior, self.by_class, self.unit, self.weight)
         if len(scores) < LEAST_UNITS:
             return Calibration(1.0), NOTHING_KNOWN
-        leads = find_leads(scores)
+        near, log_weights = judge_powers(scores)
         n_hidden = len(scores) if self.weight is not None else len(self.answer)
-        return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads)
+        return Calibration(float(POWERS[near.argmax()]), n_hidden), log_weights
 
     def predict(self, power: float) -> Predicted:
         """Return how well they are predicted if posteriors are raised to a power."""

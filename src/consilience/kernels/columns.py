@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import Integers, read_only
-from .compile import LARGE, kernel
+from . import LARGE, Integers, read_only
+from .compile import kernel
 
 Hashes = NDArray[np.uint64]
 

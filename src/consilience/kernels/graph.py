@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from . import Floats, Integers, Width, read_only
-from .compile import LARGE, kernel
+from . import LARGE, Floats, Integers, Width, read_only
+from .compile import kernel
 
 # Products of messages below FAINT go into logarithms. No edge couples by more than FIRM: messages stay positive, and
 # FAINT exp(-FIRM) is still a number.

@@ -59,12 +59,11 @@ from ..inference.hidden_answers import (
     Calibration,
     add_batch,
     draw_powers,
-    find_leads,
     hide_from_fit,
+    judge_powers,
     log_density_around,
     mean_power,
     score_gold,
-    weigh_powers,
 )
 from ..inference.levels import choose_labels
 from ..inference.sources import Source
@@ -216,11 +215,11 @@ def limit_power(
     if len(rows) == 0 or unit[-1] + 1 < LEAST_UNITS:
         return found, log_weights
     scores = score_by_classifier(source, left_out, opinion.item[rows], opinion.code[rows], unit)
-    lead, error = find_leads(scores)
-    limit = float(POWERS[lead <= error].max())
+    near, weights = judge_powers(scores)
+    limit = float(POWERS[near].max())
     if limit >= found.power:
         return found, log_weights
-    return found._replace(power=limit, n_judged=len(rows)), log_weights + weigh_powers(lead, error)
+    return found._replace(power=limit, n_judged=len(rows)), log_weights + weights
 
 
 def score_by_classifier(

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...answers.graph import Graph
-from ...kernels import Floats
+from ...kernels import Floats, freeze
 from .. import fit_distribution, log_of
 
 # A smaller share of a count is rounding error.
@@ -131,7 +131,8 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
     def estimate_prior(self, mass: Floats) -> tuple[Floats, Floats, float]:
         """Return weights, mean and bound of the class prior that expected counts of classes call for."""
         if self.fixed_prior is not None:
-            return self.fixed_prior, self.fixed_prior, 0.0
+            known = freeze(np.array(self.fixed_prior))
+            return known, known, 0.0
         return fit_distribution(mass, self.smoothing, self.estimation)
 
     @abstractmethod

@@ -238,7 +238,7 @@ def run_mean_field(
 
     Nodes are updated in order. Threads share those that follow each other and are not neighbours.
     """
-    from ...kernels.compile import width_of
+    from ...kernels import width_of
     from ...kernels.graph import sweep_mean_field
 
     posterior = start.copy()
@@ -298,7 +298,7 @@ def run_belief_propagation(
     graph: Graph, unary: Floats, coupling: float, messages: Floats | None, max_sweeps: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Return beliefs and messages. Trees take two sweeps, to their roots and back, and are exact; loops are damped."""
-    from ...kernels.compile import width_of
+    from ...kernels import width_of
     from ...kernels.graph import sweep_messages
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
@@ -321,7 +321,7 @@ def find_modes(
     graph: Graph, unary: Floats, coupling: float, labels: NDArray[np.int64], max_sweeps: int
 ) -> NDArray[np.int64]:
     """Return labels that no single change improves (or where the sweeps ended)."""
-    from ...kernels.compile import width_of
+    from ...kernels import width_of
     from ...kernels.graph import sweep_modes
 
     found = labels.astype(np.int64)

@@ -55,8 +55,6 @@ class Independent(Structure[Summary, IndependentParameters]):
 
     def update(self, summary: Summary) -> IndependentParameters:
         """Return the class prior that expected counts of classes call for."""
-        if self.fixed_prior is not None:
-            return self.given(self.fixed_prior)
         return IndependentParameters(*self.estimate_prior(summary.mass))
 
     def given(self, prior: Floats) -> IndependentParameters:

@@ -33,7 +33,7 @@ from ...kernels import Floats, Integers, freeze
 from ...limits import allocate
 from .. import Distributions, fit_distributions
 from .priors import START, Prior, improve_pair, make_pair, names_class
-from .rows import AnyFactors, Counted, CountedRows, CountedSilence, Factors, of_answers
+from .rows import AnyFactors, Counted, CountedRows, Factors, of_answers
 
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -255,9 +255,7 @@ class WorkerModel:
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, for evidence that leaves items out."""
         total = self.by_matrix(counts) + prior.smoothing
-        if self.silent:
-            return CountedSilence(total, total.sum(axis=1), self.silence_weight)
-        return CountedRows(total, total.sum(axis=1))
+        return CountedRows(total, total.sum(axis=1), self.silent, self.silence_weight)
 
     def limit_power(self, counts: Floats) -> Floats:
         """The largest power by expected counts of rows: equally likely limits, of which the one in the middle holds."""
@@ -267,22 +265,18 @@ class WorkerModel:
 
     def plain_counts(self, counts: Floats) -> Floats:
         """Expected counts of answers, whatever the context, as (M, L, K)."""
-        return np.ascontiguousarray(self._over_contexts(counts)[:, : self.n_labels])
-
-    def _over_contexts(self, counts: Floats) -> Floats:
-        """Expected counts of labels and of silence, (M, A, K)."""
-        by_matrix = self.by_matrix(counts)
-        return np.asarray(by_matrix.reshape(self.n_workers, self.n_contexts, *by_matrix.shape[1:]).sum(axis=1))
+        by_context = self.by_matrix(counts).reshape(self.n_workers, self.n_contexts, -1, self.n_classes)
+        return np.ascontiguousarray(by_context.sum(axis=1)[:, : self.n_labels])
 
     def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
         """The confusion matrices to report, as (M, A, K): those over all contexts."""
         if not self.context:
             return found.mean
-        return fit_distributions(self._over_contexts(counts), prior.smoothing, "em").mean
+        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
 
     def crowd(self, counts: Floats, prior: Prior) -> Floats:
         """How the workers answer on the whole, (1, A, K): for one who was not there at the fit."""
-        total = self._over_contexts(counts).sum(axis=0, keepdims=True)
+        total = self.by_matrix(counts).sum(axis=0, keepdims=True)
         return fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean
 
     def log_answers(self, block: Block, log_weights: Floats) -> Floats:

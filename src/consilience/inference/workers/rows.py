@@ -22,13 +22,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import Block
-from ...kernels import Array, Floats, freeze, read_only
+from ...kernels import Floats, freeze, read_only
 from .. import weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
@@ -69,13 +69,14 @@ class Factors(NamedTuple):
         n_classes = len(self.base)
         evidence = np.zeros((block.n_items, n_classes))
         answers, width = (block.codes, block.offsets, block.gold), block.width(n_classes)
-        if self.rows is None or len(block.amount):
-            logs = select_rows(self.logs, block.rows)
-            log_scale = add_log_rows(*answers, block.amount, logs, self.base, evidence, width)
+        in_logs = self.rows is None or len(block.amount) > 0
+        table = self.logs if self.rows is None or in_logs else self.rows
+        table = freeze(table if len(table) == len(block.rows) else table[block.rows])  # rows are distinct and ascending
+        if in_logs:
+            log_scale = add_log_rows(*answers, block.amount, table, self.base, evidence, width)
         else:
-            rows = select_rows(self.rows, block.rows)
             shift = np.zeros(n_classes, np.int64)
-            log_scale = multiply_rows(*answers, rows, freeze(np.exp(self.base)), evidence, shift, width)
+            log_scale = multiply_rows(*answers, table, freeze(np.exp(self.base)), evidence, shift, width)
         for logs in (block.log_prior, block.anchor):
             if len(logs):
                 log_scale += multiply_logs(evidence, logs, block.gold)
@@ -122,11 +123,6 @@ def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
     return replace(block, anchor=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
 
 
-def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:
-    """Return the given rows, which are distinct and ascending; without a copy if that is all of them."""
-    return freeze(values if len(rows) == len(values) else cast(Array, values[rows]))
-
-
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
     """How often each row was met, by posterior probability of each class."""
     from ...kernels.answers import count_rows
@@ -147,7 +143,8 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 
     if len(votes):
         shares = np.zeros((block.n_items, len(prior)))
-        add_votes(block.codes, block.offsets, block.amount, select_rows(votes, block.rows), shares)
+        own = freeze(votes if len(votes) == len(block.rows) else votes[block.rows])
+        add_votes(block.codes, block.offsets, block.amount, own, shares)
     else:
         soft = block.soft.astype(np.float64)
         shares = sum_answers(block, of_answers(block, soft))
@@ -204,30 +201,30 @@ def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Flo
 
 
 class CountedRows(NamedTuple):
-    """Counts and pseudo-counts of rows, (R, A, K), and their sums over answers, (R, K)."""
+    """Counts and pseudo-counts of rows, (R, A, K), and their sums over answers, (R, K).
+
+    Where silence is an answer (`silent`), each worker who said nothing about an item has answered, too: with silence.
+    """
 
     rows: Floats
     totals: Floats
-
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
-        """The log evidence of a block."""
-        matrix, answer = np.divmod(block.rows, self.rows.shape[1])
-        return divide_left_out(block, posterior, self.rows[matrix, answer], self.totals[matrix])
-
-
-class CountedSilence(NamedTuple):
-    """As `CountedRows`, where each worker who said nothing about an item has answered, too: with silence."""
-
-    rows: Floats
-    totals: Floats
+    silent: bool = False
     weight: Floats | None = None  # (M,): how much the silence of each worker counts
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
-        """The log evidence of a block: silence of all, and answers in its place."""
+        """The log evidence of a block: sums over the answers of each item of logarithms of quotients of counts."""
+        from ...kernels.answers import add_left_out
+
+        n_classes = posterior.shape[1]
         matrix, answer = np.divmod(block.rows, self.rows.shape[1])
         silence = np.ascontiguousarray(self.rows[:, -1])
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
-        evidence = divide_left_out(block, posterior, self.rows[matrix, answer], silence[matrix])
+        below = silence[matrix] if self.silent else self.totals[matrix]
+        counts = freeze(self.rows[matrix, answer]), freeze(below), read_only(np.ascontiguousarray(posterior))
+        evidence = np.empty((block.n_items, n_classes))
+        add_left_out(block.codes, block.offsets, block.amount, *counts, evidence, block.width(n_classes))
+        if not self.silent:
+            return evidence
         weight = np.ones(len(silence)) if self.weight is None else self.weight
 
         def log_silence(taken: Floats, workers: NDArray[np.int64], k: int) -> Floats:
@@ -236,7 +233,7 @@ class CountedSilence(NamedTuple):
             return np.asarray((weight[workers] * (np.log(left) - np.log(total))).sum(axis=1))
 
         at = np.linspace(0.0, 1.0, N_STEPS)
-        for k in range(posterior.shape[1]):
+        for k in range(n_classes):
             # Where little silence was counted, its logarithm is too steep to be interpolated.
             steep = silence[:, k] < STEEP
             evidence[:, k] += np.interp(posterior[:, k], at, log_silence(at, np.flatnonzero(~steep), k))
@@ -264,20 +261,6 @@ class CountedCoins(NamedTuple):
         logs = np.log(left) - np.log(left.sum(axis=1, keepdims=True))
         logs = np.where(named > 0, logs[:, :1], logs[:, 1:] - np.log(max(n_labels - 1, 1))) * self.can_err
         return sum_answers(block, of_answers(block, logs))
-
-
-def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Floats) -> Floats:
-    """Return sums over the answers of each item of the logarithms of quotients of counts without it.
-
-    `above` and `below` are the counts of the block's rows, (n_rows, K).
-    """
-    from ...kernels.answers import add_left_out
-
-    n_classes = posterior.shape[1]
-    evidence = np.empty((block.n_items, n_classes))
-    counts = freeze(above), freeze(below), read_only(np.ascontiguousarray(posterior))
-    add_left_out(block.codes, block.offsets, block.amount, *counts, evidence, block.width(n_classes))
-    return evidence
 
 
 def of_answers(block: Block, values: Floats) -> Floats:
