@@ -32,6 +32,7 @@ from .classes import (
     warn_of_slips,
 )
 from .columns import (
+    MOST_NARROW,
     SIGN,
     VERY_MANY,
     Codes,
@@ -44,7 +45,6 @@ from .columns import (
     find_missing,
     lookup,
     name_probabilities,
-    narrow_codes,
     objects,
     sort_rows,
     split_ids,
@@ -340,7 +340,7 @@ class Answers:
         answers = cls(
             offsets=offsets,
             worker=who,
-            label=narrow_codes(codes, len(labels)) if len(codes) >= VERY_MANY else codes,
+            label=codes.astype(np.int8) if len(codes) >= VERY_MANY and len(labels) <= MOST_NARROW else codes,
             weight=weights,
             workers=workers,
             labels=labels,

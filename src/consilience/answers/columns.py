@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, Flag
 from typing import Any, TypeAlias
@@ -257,8 +257,9 @@ def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
 
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
 MANY = 100_000
-# From so many entries on, memory counts more than the time to compile kernels for codes of one byte.
-VERY_MANY = 1_000_000
+# From so many entries on, memory counts more than the time to compile kernels for codes of one byte, which tell so many
+# values apart.
+VERY_MANY, MOST_NARROW = 1_000_000, 127
 # So many codes are counted together.
 AT_ONCE = 1 << 17
 
@@ -352,11 +353,6 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     rank = np.empty(len(values), np.int32)
     rank[order] = np.arange(len(values), dtype=np.int32)
     return rank[codes], values[order]
-
-
-def narrow_codes(codes: Codes, n_values: int) -> Integers:
-    """The codes of very many entries in one byte each, if there are few values; other codes as they are."""
-    return codes.astype(np.int8) if len(codes) >= VERY_MANY and n_values <= 127 else codes
 
 
 def count_codes(codes: Integers, n_values: int, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
@@ -524,15 +520,13 @@ def unite(old: Values, new: Values) -> tuple[Values, Codes, Codes]:
     return values, rank[: len(old)], rank[index]
 
 
-def add_values(
-    known: Values, more: Values, find: Callable[[Values, Values], Indices] | None = None
-) -> tuple[Values, Indices]:
+def add_values(known: Values, more: Values) -> tuple[Values, Indices]:
     """Return distinct values with those of some more that are new at the end, and where each of the latter is.
 
     >>> add_values(np.array([5, 3]), np.array([4, 5]))
     (array([5, 3, 4]), array([2, 0]))
     """
-    index = lookup(known, to_column(more)) if find is None else find(known, more)
+    index = lookup(known, to_column(more))
     added = index < 0
     index[added] = len(known) + np.arange(added.sum())
     return join_values(known, more[added]), index

@@ -200,7 +200,7 @@ def join_keys(old: Values | Sequences, new: Values | Sequences) -> tuple[Values 
     """What identifies all items, and where the old and the new ones are among them; sequences may grow at any place."""
     if not (isinstance(old, Sequences) and isinstance(new, Sequences)):
         known: Any = old
-        keys, index = add_values(known, new, _find_few)  # type: ignore[arg-type]
+        keys, index = add_values(known, new)  # type: ignore[arg-type]
         return keys, np.arange(len(known)), index
     ids, owner = add_values(old.ids, new.ids)
     position = to_values(join_columns(to_column(old.position), to_column(new.position)))
@@ -210,15 +210,6 @@ def join_keys(old: Values | Sequences, new: Values | Sequences) -> tuple[Values 
     offsets = np.searchsorted(items, np.arange(len(ids) + 1) * len(places)).astype(np.int64)
     n_old = len(old.position)
     return Sequences(ids, offsets, position[first]), place[:n_old], place[n_old:]
-
-
-def _find_few(known: Values, wanted: Values) -> Indices:
-    """What `lookup` finds, where the known ones are many more: these are looked up, since a smaller table is faster."""
-    place = lookup(wanted, to_column(known))
-    index = np.full(len(wanted), -1, np.int64)
-    there = np.flatnonzero(place >= 0)
-    index[place[there]] = there
-    return index
 
 
 def read_times(table: Table, name: str) -> Floats:

@@ -32,9 +32,10 @@ from ..errors import (
     parameter_error,
     warn_of,
 )
+from ..kinds import read_rows
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
-from ..kinds.tag_tables import ONE_HOT, read_rows
+from ..kinds.tag_tables import ONE_HOT
 from ..kinds.tags import Tags
 from ..options import ROLES, given
 from . import Format, find_by_name, readable_formats, span_formats

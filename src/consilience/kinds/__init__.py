@@ -5,9 +5,20 @@ A new kind is a file in this folder and an entry in `KINDS`. Nothing is imported
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from ..answers.answers import Answers
+from ..answers.tables import Table
+from ..errors import ParameterError, Sentence
+from ..options import given
 from .base import AnyKind, TableKind
+from .tag_tables import ONE_HOT, check_separator, find_sets_column
+
+if TYPE_CHECKING:
+    from .tags import Tags
 
 # By the name of the type that users bring: its kind, as a class, or as the module and name of one.
 KINDS: dict[str, str | type[AnyKind]] = {
@@ -47,3 +58,29 @@ def name_saved() -> dict[str, type[AnyKind]]:
     """The kinds that files of models hold, by name."""
     kinds = [load_kind(entry) if isinstance(entry, str) else entry for entry in KINDS.values()]
     return {kind.name: kind for kind in kinds if kind.is_saved}
+
+
+def read_rows(table: Table, columns: Mapping[str, Any]) -> Answers | Tags:
+    """Answers of a table: sets of tags if they are that beyond doubt.
+
+    They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
+    """
+    form, label, separator = columns.get("format"), columns.get("label"), columns.get("separator")
+    if separator is None and form != ONE_HOT:
+        name = None
+        if label is None:
+            name = table.find_usual("label") or find_sets_column(table) or next(iter(table.candidates("label")), None)
+        elif isinstance(label, str):
+            name = label if label in table.names else table.synonyms.get(label)
+        if name is None or table.lists(name) is None:
+            return Answers.from_frame(table, **{role: given for role, given in columns.items() if role != "separator"})
+    check_separator(separator, "fuse")
+    from .tags import Tags
+
+    known = inspect.signature(Tags.from_frame).parameters
+    for name in given(columns):
+        if name not in known:
+            raise ParameterError(
+                Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
+            )
+    return Tags.from_frame(table, **{name: value for name, value in columns.items() if name in known})

@@ -6,14 +6,12 @@ set, which is an answer too: the worker saw the item, and gave it no tag.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..answers import translate
-from ..answers.answers import Answers
 from ..answers.columns import (
     Column,
     Indices,
@@ -31,13 +29,12 @@ from ..answers.columns import (
 from ..answers.gold import open_gold
 from ..answers.tables import ALIASES, Table, find_columns, read_distinct
 from ..arguments import is_among, split_by_question
-from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..limits import require_few, require_memory
-from ..options import given
 
 if TYPE_CHECKING:
-    from .tags import Tags
+    pass
 
 DUPLICATES = ("error", "first", "last")
 # The form of a table in which each tag has a column.
@@ -322,29 +319,3 @@ def join_sets(lists: Sequence[Sequence[Any]], separator: str) -> Column:
             keyword="separator",
         )
     return to_column([separator.join(map(str, each)) for each in lists])
-
-
-def read_rows(table: Table, columns: Mapping[str, Any]) -> Answers | Tags:
-    """Answers of a table: sets of tags if they are that beyond doubt.
-
-    They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
-    """
-    form, label, separator = columns.get("format"), columns.get("label"), columns.get("separator")
-    if separator is None and form != ONE_HOT:
-        name = None
-        if label is None:
-            name = table.find_usual("label") or find_sets_column(table) or next(iter(table.candidates("label")), None)
-        elif isinstance(label, str):
-            name = label if label in table.names else table.synonyms.get(label)
-        if name is None or table.lists(name) is None:
-            return Answers.from_frame(table, **{role: given for role, given in columns.items() if role != "separator"})
-    check_separator(separator, "fuse")
-    from .tags import Tags
-
-    known = inspect.signature(Tags.from_frame).parameters
-    for name in given(columns):
-        if name not in known:
-            raise ParameterError(
-                Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
-            )
-    return Tags.from_frame(table, **{name: value for name, value in columns.items() if name in known})

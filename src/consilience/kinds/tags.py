@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..answers.answers import Answers
 from ..answers.columns import (
+    VERY_MANY,
     Column,
     Indices,
     Values,
@@ -20,7 +21,6 @@ from ..answers.columns import (
     lookup,
     name_composite,
     name_probabilities,
-    narrow_codes,
     objects,
     to_column,
     to_values,
@@ -273,7 +273,7 @@ class Tags:
         return Answers(
             offsets=np.append(offsets, self.n_sets * n_tags).astype(np.int64),
             worker=worker,
-            label=narrow_codes(label, 2),
+            label=label.astype(np.int8) if len(label) >= VERY_MANY else label,
             weight=None,
             workers=self.workers,
             labels=objects([NO, YES]),

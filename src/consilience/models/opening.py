@@ -12,9 +12,8 @@ from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, ParameterError, Sentence, listing, warn_of
-from ..kinds import find_kind, need_kind
+from ..kinds import find_kind, need_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
-from ..kinds.tag_tables import read_rows
 
 
 class Prepared(NamedTuple):
