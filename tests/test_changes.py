@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import consilience as cs
@@ -13,7 +12,6 @@ from command_line import run
 from consilience.documents.document import Document, Text
 from consilience.documents.items import bound_share, describe_known
 from consilience.documents.view import View
-from consilience.results import saving
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -83,64 +81,6 @@ def slow_interval(n_right, n):
 @pytest.mark.parametrize(("n_right", "n"), [(0, 20), (20, 20), (13, 20), (199, 200)])
 def test_intervals_are_exact(n_right, n):
     assert bound_share(n_right, n) == pytest.approx(slow_interval(n_right, n), abs=1e-4)
-
-
-SEQUENCES = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
-NETWORK = cs.simulate.network(200, n_workers=5, n_classes=3, seed=1)
-SILENT = cs.Answers.from_matrix(
-    np.where(np.random.default_rng(0).random((300, 4)) < 0.6, (np.arange(300) % 2)[:, None], -1),
-    abstain="answer",
-    background=0,
-)
-SOFT = cs.Answers.from_probabilities(np.random.default_rng(0).dirichlet([0.5, 0.5], (100, 4)))
-RATINGS = cs.simulate.ratings(60, n_raters=5, seed=1).responses
-ODD = {
-    "em": lambda: (cs.DawidSkene(estimation="em").fit, CROWD.responses, {}),
-    "one coin": lambda: (cs.DawidSkene(workers="one-coin").fit, CROWD.responses, {}),
-    "moments": lambda: (cs.MomentMatching().fit, CROWD.responses, {}),
-    "vote": lambda: (cs.MajorityVote().fit, CROWD.responses, {}),
-    "power": lambda: (cs.DawidSkene(calibration=0.5).fit, CROWD.responses, {}),
-    "chain": lambda: (cs.fuse, SEQUENCES.responses, {}),
-    "network": lambda: (cs.fuse, NETWORK.responses, {"graph": NETWORK.graph}),
-    "silence": lambda: (cs.DawidSkene().fit, SILENT, {}),
-    "soft votes": lambda: (cs.DawidSkene().fit, SOFT, {}),
-    "one class": lambda: (cs.DawidSkene().fit, cs.Answers.from_matrix(np.zeros((5, 2), int)), {}),
-    "one worker": lambda: (cs.DawidSkene().fit, cs.Answers.from_matrix(np.arange(6)[:, None] % 2), {}),
-    "ratings": lambda: (cs.DawidSkene(workers="ordinal").fit, RATINGS, {}),
-    "copies": lambda: (cs.fuse, cs.Answers.from_matrix(np.repeat(np.arange(90).reshape(30, 3) % 2, 4, axis=1)), {}),
-}
-
-
-def assert_same(one, other, path=""):
-    """Demand that all of a result that is saved is the same."""
-    if saving.is_record(type(one)):
-        for name in saving.list_fields(type(one)):
-            assert_same(getattr(one, name), getattr(other, name), f"{path}/{name}")
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys(), path
-        for name, each in one.items():
-            assert_same(each, other[name], f"{path}/{name}")
-    elif isinstance(one, pa.Array):
-        assert one.to_pylist() == other.to_pylist(), path
-    elif isinstance(one, np.ndarray):
-        np.testing.assert_array_equal(np.asarray(other), one, err_msg=path)
-    elif path != "/estimates" or one is not None:  # a vote makes matrices when they are asked for
-        assert str(one) == str(other), path
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_every_kind_of_fit_says_the_same_after_saving(name, tmp_path):
-    fit, responses, more = ODD[name]()
-    gold = dict.fromkeys(responses.items[:4].tolist(), responses.classes[0])
-    model = fit(responses, gold=gold, **more)
-    words = say(model)
-    assert words[0] == "4 labels are known."
-    loaded = cs.load(model.save(tmp_path / "m.model"))
-    assert say(loaded) == words
-    assert_same(model.result_, loaded.result_)
-    for read in ("to_frame", "worker_report", "next_items"):
-        assert getattr(loaded, read)().equals(getattr(model, read)())
-    assert not re.search(r"\bnan\b|\binf\b", " ".join(words))
 
 
 def test_a_round_of_review_on_the_command_line(tmp_path, monkeypatch):

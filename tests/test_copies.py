@@ -77,16 +77,6 @@ def test_fuse_counts_a_group_once_and_says_so(copied):
     assert report["answers"] == [600] * 10
 
 
-def test_groups_survive_saving(copied, tmp_path):
-    with pytest.warns(cs.errors.DataWarning, match="copy each other"):
-        fused = cs.fuse(copied[0])
-    loaded = cs.load(fused.save(tmp_path / "a.model"))
-    assert loaded.copies_ == [GROUP]
-    assert loaded.result_.copies_count_once
-    assert loaded.worker_report().equals(fused.worker_report())
-    assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
-
-
 def test_silence_of_a_group_counts_once():
     rng = np.random.default_rng(3)
     truth = (rng.random(1500) < 0.3).astype(int)

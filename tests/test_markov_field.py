@@ -261,22 +261,6 @@ def test_blocks_and_threads_change_nothing(inference, monkeypatch):
 # -------------------------------------------------------------------------------------------------- starts and settings
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
-@pytest.mark.parametrize("coupling", ["learn", "paper", 0.5])
-def test_saving(inference, coupling, tmp_path):
-    crowd = network()
-    r, graph = crowd.responses, crowd.graph
-    options = {"degree_normalised": True, "calibration": "none"}
-    model = cs.MarkovField(inference=inference, coupling=coupling, **options).fit(r, graph=graph)
-    model.save(tmp_path / "model")
-    loaded = cs.load(tmp_path / "model")
-    assert isinstance(loaded, cs.MarkovField)
-    assert loaded.get_params() == model.get_params()
-    assert repr(loaded) == repr(model)
-    assert_same_fit(loaded, model)
-    np.testing.assert_array_equal(loaded.predict_proba(r, graph=graph), model.posterior_)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -131,19 +131,6 @@ def test_a_scale_stays_with_the_answers() -> None:
     assert scale_of(merged.spelled_as(np.array(["a", "b"], object))) == (["a", "b"], (0.0, 5.0))
 
 
-@pytest.mark.parametrize("workers", ["confusion", "ordinal"])
-def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
-    r = cs.Answers.from_frame(table(WORDS["label"] * 10), classes=LEVELS, positions=[0, 1, 5])
-    model = cs.DawidSkene(workers=workers).fit(r)
-    loaded = cs.load(model.save(tmp_path / "scale.model"))
-    for each in (model, loaded):
-        assert each.result_.names.positions == (0.0, 1.0, 5.0)
-        assert each.result_.answers.positions == (0.0, 1.0, 5.0)
-    assert loaded._read(WORDS)[1].positions == (0.0, 1.0, 5.0)
-    loaded.update({"item": [99], "worker": ["ann"], "label": ["high"]})
-    assert loaded.result_.answers.positions == (0.0, 1.0, 5.0)
-
-
 def test_levels_that_are_numbers_find_their_place_later() -> None:
     model = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table(NUMBERS["label"] * 10), ordered=True))
     model.update({"item": [99, 99], "worker": ["ann", "bob"], "label": [5, 5]})

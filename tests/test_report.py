@@ -179,13 +179,6 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script(fused):
     assert not [attrs for _, attrs, _ in page.elements if "style" in attrs]
 
 
-def test_the_same_model_gives_the_same_bytes_also_after_saving(fused, tmp_path):
-    first, second = tmp_path / "a.html", tmp_path / "b.html"
-    assert cs.report(fused, first) == first
-    cs.report(cs.load(fused.save(tmp_path / "m.model")), str(second))
-    assert first.read_bytes() == second.read_bytes()
-
-
 # ------------------------------------------------------------------------------------------------------- text from data
 
 

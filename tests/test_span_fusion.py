@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 import zipfile
 from collections import Counter
 from itertools import pairwise, product
@@ -109,29 +108,6 @@ def test_fused_spans_are_far_better_than_exact_majority():
 @pytest.fixture(scope="module")
 def project():
     return cs.simulate.spans(40, seed=2, readers=3)
-
-
-@pytest.mark.parametrize("model", ["hidden-markov", "dawid-skene", "majority"])
-def test_spans_survive_saving(project, model, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
-        fused = cs.fuse(project.spans, model=model)
-    table = fused.to_spans()
-    assert table.column_names == ["document", "start", "end", "label", "text", "confidence"]
-    again = cs.load(fused.save(tmp_path / "model"))
-    assert again.to_spans().equals(table)
-    found, same = fused.to_span_set(), again.to_span_set()
-    assert found.workers.tolist() == ["consilience"]
-    assert len(found.documents) == 40
-    assert same.to_frame().equals(found.to_frame())
-    assert found.to_frame()["text"].to_pylist() == table["text"].to_pylist()
-    bare = cs.load(fused.save(tmp_path / "bare", texts=False))
-    assert bare.to_spans().drop_columns("text").equals(table.drop_columns("text"))
-    assert bare.to_spans()["text"].null_count == table.num_rows
-    with pytest.raises(NotFittedError, match="saved without texts"):
-        bare.to_span_set()
-
-    assert all(0 <= p <= 1 for p in table["confidence"].to_pylist())
 
 
 def rewrite(path, target, **changed):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from functools import partial
 
 import numpy as np
 
@@ -29,8 +28,8 @@ def main() -> int:
         until = np.inf if options.minutes is None else time.monotonic() + 60 * options.minutes / len(surfaces)
         most = options.cases or (1000 if options.minutes is None else sys.maxsize)
         cases = range(most) if options.only is None else range(options.only, options.only + 1)
-        tally = run_cases(surface, cases, options.seed, until=until, tell=partial(print, flush=True))
-        print(tally, flush=True)
+        tally = run_cases(surface, cases, options.seed, until=until)
+        print(tally, *tally.failures, sep="\n", flush=True)
         failed |= bool(tally.failures)
     return int(failed)
 

@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -33,17 +33,10 @@ SURFACES = {
 LONGEST_MESSAGE = 2000
 # Memory that a case may take on top of what the process has: damaged files are small.
 MOST_MEMORY = 1 << 30
-# Seconds from one report of progress to the next.
-BETWEEN = 10.0
-Tell = Callable[[str], None]
 
 
 class Nonsense(Exception):
     """The library gave a result that cannot be one."""
-
-
-class Refused(Exception):
-    """The command line ended with the exit code for bad input, and this message."""
 
 
 @dataclass
@@ -55,32 +48,19 @@ class Tally:
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        parts = [f"{name} {self.outcomes[name]:,}" for name in (RESULT, OWN_ERROR)]
-        parts += [f"{name} {self.outcomes[name]}" for name in (FOREIGN, NONSENSE, TOO_LONG, CRASH, HANG)]
+        parts = [f"{name} {count:,}" for name, count in self.outcomes.items()]
         return f"{self.surface}: {self.outcomes.total():,} cases: {', '.join(parts)}"
 
 
-def run_cases(
-    surface: str, cases: range, seed: int, seconds: float = 60.0, until: float = np.inf, tell: Tell | None = None
-) -> Tally:
-    """Run numbered cases of a surface, each for at most so many seconds, until a time of `time.monotonic`.
-
-    `tell` is called with every failure as soon as there is one, and with the tally so far from time to time.
-    """
+def run_cases(surface: str, cases: range, seed: int, seconds: float = 60.0, until: float = np.inf) -> Tally:
+    """Run numbered cases of a surface, each for at most so many seconds, until a time of `time.monotonic`."""
     tally = Tally(surface)
-    told = time.monotonic()
-    waiting = iter(cases)
     with tempfile.TemporaryDirectory() as folder:
-        for number, outcome, words in _outcomes(surface, waiting, seed, Path(folder), seconds, until):
+        for number, outcome, words in _outcomes(surface, iter(cases), seed, Path(folder), seconds, until):
             tally.outcomes[outcome] += 1
             if outcome not in (RESULT, OWN_ERROR):
                 words = words.encode(errors="backslashreplace").decode()
                 tally.failures.append(f"{surface} --seed {seed} --only {number}: {outcome}: {words}")
-                if tell is not None:
-                    tell(tally.failures[-1])
-            if tell is not None and time.monotonic() > told + BETWEEN:
-                told = time.monotonic()
-                tell(f"so far, {tally}")
     return tally
 
 
@@ -144,7 +124,7 @@ def run_one(module: object, rng: np.random.Generator, folder: Path) -> tuple[str
             warnings.filterwarnings("ignore", ".*PyExtensionType")
             words = module.run(rng, folder)  # type: ignore[attr-defined]
         return _judge_length(RESULT, [words, *(str(warning.message) for warning in given)])
-    except (ConsilienceError, Refused) as error:
+    except ConsilienceError as error:
         return _judge_length(OWN_ERROR, [str(error)])
     except Nonsense as error:
         return NONSENSE, f"{error}"

@@ -1,7 +1,6 @@
 """What is more than one label an answer: ratings, sets of tags, several questions, soft votes, comparisons.
 
-A case makes a small table of one kind, and fuses or ranks it in Python or on the command line. Whatever comes out must
-be sound, also after saving.
+A case makes a small table of one kind, and fuses or ranks it. Whatever comes out must be sound, also after saving.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from click.testing import CliRunner
 
 import consilience as cs
-from consilience.cli.main import program
 from consilience.formats.writing import write_table
 from fuzz.crowds import demand, demand_distributions
-from fuzz.harness import Nonsense, Refused
+from fuzz.harness import Nonsense
 
 Rng = np.random.Generator
 Columns = dict[str, list[Any]]
@@ -30,12 +27,11 @@ TAGS = ["red", "green", "blue"]
 
 
 class Drawn(NamedTuple):
-    """A table of one kind, and what to say about it in Python and on the command line."""
+    """A table of one kind, and what to say about it."""
 
     table: Columns
     keywords: dict[str, Any]
-    options: tuple[str, ...] = ()
-    command: str = "fuse"
+    open: Callable[..., Any] = cs.fuse
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -59,9 +55,7 @@ def draw_ratings(rng: Rng) -> Drawn:
     if rng.random() < 0.2:
         places = [0, 1, 5, 6, 9, 20][: len(levels)]
         keywords |= {"classes": levels, "positions": places if rng.random() < 0.7 else ODD_NUMBERS[: len(levels)]}
-    options = ("--ordered", *(("--classes", ",".join(map(str, levels))) if "classes" in keywords else ()))
-    options += ("--label-by", "median") if rng.random() < 0.3 else ()
-    return Drawn({"item": items, "worker": workers, "rating": said}, keywords, options)
+    return Drawn({"item": items, "worker": workers, "rating": said}, keywords)
 
 
 ODD_NUMBERS = [float("nan"), -1e308, 1e308, 0, 0]
@@ -79,7 +73,7 @@ def draw_tags(rng: Rng) -> Drawn:
     way = rng.integers(4)
     if way == 0:
         sign = (";", "|", ", ", " ")[rng.integers(4)]
-        return Drawn(keys | {"tags": [sign.join(each) for each in sets]}, {"separator": sign}, ("--separator", sign))
+        return Drawn(keys | {"tags": [sign.join(each) for each in sets]}, {"separator": sign})
     if way == 1:
         return Drawn(keys | {"tags": sets}, {})
     if way == 2:
@@ -87,7 +81,6 @@ def draw_tags(rng: Rng) -> Drawn:
         return Drawn(
             keys | {tag: [words[tag in each] for each in sets] for tag in TAGS},
             {"format": "one-hot"},
-            ("--format", "one-hot"),
         )
     rows = [(i, w, tag) for i, w, each in zip(items, workers, sets, strict=True) for tag in each or [None]]
     return Drawn(dict(zip(("item", "worker", "tag"), map(list, zip(*rows, strict=True)), strict=True)), {})
@@ -107,10 +100,7 @@ def draw_questions(rng: Rng) -> Drawn:
         keywords["ordered"] = {"stars": True}
     if "topics" in names:
         keywords["separator"] = {"topics": ";"}
-    options = [part for name in names for part in ("--label", name)]
-    if rng.random() < 0.3:
-        options = ["--labels", ("*", "t*", "[", "stars", "nothing*")[rng.integers(5)]]
-    return Drawn({"item": items, "worker": workers} | {name: said[name] for name in names}, keywords, tuple(options))
+    return Drawn({"item": items, "worker": workers} | {name: said[name] for name in names}, keywords)
 
 
 def draw_probabilities(rng: Rng, n: int, k: int) -> Any:
@@ -138,24 +128,20 @@ def draw_soft(rng: Rng) -> Drawn:
     keywords: dict[str, Any] = {"rescale": True} if rng.random() < 0.4 else {}
     if rng.random() < 0.5:
         keywords["format"] = way
-    options = (
-        *(("--rescale",) if keywords.get("rescale") else ()),
-        *(("--format", way) if "format" in keywords else ()),
-    )
     if way == "soft-wide":
         rows = sorted(set(items))
         cells = {f"{w}_{c}": draw_probabilities(rng, len(rows), 2)[:, 0].tolist() for w in WORKERS for c in classes}
         for w in WORKERS:
             votes = draw_probabilities(rng, len(rows), len(classes))
             cells |= {f"{w}_{c}": votes[:, k].tolist() for k, c in enumerate(classes)}
-        return Drawn({"item": rows} | cells, keywords, options)
+        return Drawn({"item": rows} | cells, keywords)
     votes = draw_probabilities(rng, len(items), len(classes))
     if way == "soft":
         cells = {f"p({c})": votes[:, k].tolist() for k, c in enumerate(classes)}
-        return Drawn({"item": items, "worker": workers} | cells, keywords, options)
+        return Drawn({"item": items, "worker": workers} | cells, keywords)
     k = len(classes)
     long = {"item": np.repeat(items, k).tolist(), "worker": np.repeat(workers, k).tolist()}
-    return Drawn(long | {"label": classes * len(items), "probability": votes.ravel().tolist()}, keywords, options)
+    return Drawn(long | {"label": classes * len(items), "probability": votes.ravel().tolist()}, keywords)
 
 
 SPELLINGS: list[tuple[Any, Any, Any]] = [
@@ -182,7 +168,7 @@ def draw_comparisons(rng: Rng) -> Drawn:
         table = dict(zip(("judge", "prompt", "model"), map(list, zip(*rows, strict=True)), strict=True))
         table[name] = rng.integers(1, 5, size=len(rows)).tolist()
         named = {"candidate": "model", name: name} if rng.random() < 0.5 else {}
-        return Drawn(table, parameters | named, tuple(f"--{role}={value}" for role, value in named.items()), "rank")
+        return Drawn(table, parameters | named, cs.rank)
     pairs = [rng.choice(len(candidates), 2, replace=False) for _ in range(n)]
     left, right = ([candidates[pair[side]] for pair in pairs] for side in (0, 1))
     spelling = SPELLINGS[rng.integers(len(SPELLINGS))]
@@ -199,7 +185,7 @@ def draw_comparisons(rng: Rng) -> Drawn:
         if rng.random() < 0.25:
             table[role] = values
             named[role] = role
-    return Drawn(table, parameters | named, tuple(f"--{role}={value}" for role, value in named.items()), "rank")
+    return Drawn(table, parameters | named, cs.rank)
 
 
 # ------------------------------------------------------------------------------------------------------------ soundness
@@ -266,15 +252,15 @@ def prepare() -> None:
             drawn = draw(np.random.default_rng(seed))
             with warnings.catch_warnings(), suppress(cs.errors.ConsilienceError, Nonsense):
                 warnings.simplefilter("ignore")
-                demand_sound(apply(drawn.command, drawn.table, drawn.keywords))
+                demand_sound(apply(drawn, drawn.table))
 
 
-def apply(command: str, source: Any, keywords: dict[str, Any]) -> Any:
-    return cs.rank(source, **keywords) if command == "rank" else cs.fuse(source, **keywords, max_iter=5)
+def apply(drawn: Drawn, source: Any) -> Any:
+    return drawn.open(source, **{"max_iter": 5} | drawn.keywords)
 
 
 def run(rng: Rng, folder: Path) -> str:
-    """Fuse or rank one kind of answers, from a table or a file, in Python or on the command line."""
+    """Fuse or rank one kind of answers, from a table or a file."""
     draw = DRAWS[rng.integers(len(DRAWS))]
     drawn = draw(rng)
     has_lists = any(isinstance(cell, list) for cell in drawn.table.get("tags", ()))
@@ -282,24 +268,8 @@ def run(rng: Rng, folder: Path) -> str:
     path = folder / f"answers{suffix}"
     if rng.random() < 0.7:
         write_table(pa.table(drawn.table), path)
-    if path.exists() and rng.random() < 0.3:
-        run_command(rng, drawn.command, str(path), drawn.options, folder)
-        return draw.__name__
-    result = apply(drawn.command, path if path.exists() else drawn.table, drawn.keywords)
+    result = apply(drawn, path if path.exists() else drawn.table)
     demand_sound(result)
     if rng.random() < 0.3:
         demand_saved(result, folder)
     return draw.__name__
-
-
-def run_command(rng: Rng, command: str, source: str, options: Any, folder: Path) -> None:
-    """Run the program in this process; raise `Refused` for bad input, and an error of no kind for a failure."""
-    suffix = (".csv", ".tsv", ".jsonl", ".parquet", ".arrow")[rng.integers(5)]
-    arguments = [command, source, "-o", str(folder / f"out{suffix}"), "--max-iter", "5", *options]
-    arguments += ["--save", str(folder / "m.model")] if rng.random() < 0.3 else []
-    result = CliRunner().invoke(program, [*arguments, *(["--json"] if rng.random() < 0.3 else [])])
-    lines = result.stderr.splitlines()
-    if result.exit_code == 2 and lines:
-        raise Refused(max(lines, key=len).removeprefix("Error: ").removeprefix("Warning: "))
-    if result.exit_code != 0:
-        raise RuntimeError(f"exit code {result.exit_code}: {result.stderr[-1500:]}") from result.exception
