@@ -16,7 +16,7 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import SET_SIGNS
-from ..answers.columns import to_column
+from ..answers.columns import to_column, to_values
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..answers.tagging import looks_tagged
@@ -103,7 +103,16 @@ CHECKS: dict[str, Check] = {
         trusts=True,
         needs=lambda found, _: found.chance is not None and (found.chance >= BY_CHANCE).any(),
     ),
-    "workers": Check(short_checks.find_poor_workers, "workers", silent=True, trusts=True),
+    "workers": Check(
+        short_checks.find_poor_workers,
+        "workers",
+        silent=True,
+        trusts=True,
+        needs=lambda found, _: (
+            any(to_values(found.workers["remarks"]))
+            or (np.asarray(to_values(found.workers["accuracy_high"]), float) < short_checks.HALF).any()
+        ),
+    ),
     "one type": Check(
         short_checks.find_one_type,
         "workers",

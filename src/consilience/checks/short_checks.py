@@ -36,7 +36,7 @@ OTHER_WAYS_WITH_SOFT_VOTES: tuple[Words, ...] = (
 DOUBTFUL, WORTH_TELLING = 0.7, 0.01
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
 FEW = 20
-OFTEN_WRONG = "often wrong"
+OFTEN_WRONG, HALF = "often wrong", 0.5
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
     "uninformative": (
@@ -316,7 +316,7 @@ def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
     if found.estimates is None or found.estimates.kind != "ordinal":
-        remarks[(remarks == "") & (high < 0.5)] = OFTEN_WRONG
+        remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
     advised = bool(find_accused(found).any())  # by another finding: every sentence once
     for remark, meaning in MEANINGS.items():

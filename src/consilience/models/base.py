@@ -205,7 +205,7 @@ class Model(Fitted[Result], LabelEstimator):
         if gold is not None:
             gold = task.spread_known(open_gold_tables(gold), answers.columns)
         source = make_source(self, answers, gold, features, item_prior, task)
-        links = align(self, source.responses, graph)
+        links = align(self, source.responses, graph) if self._takes_graph or graph is not None else None
         with open_engine(engine) as opened, keep_to(source.responses.memory):
             return self._adopt(fit_source(self, source, links, opened))
 

@@ -111,14 +111,24 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
     right[:, ~named.any(axis=0)] = 1 / n_labels
     strengths = [(crowd, AS_THE_CROWD), (right, AS_THE_RIGHT)]
     patterns = [times * rows + ADDED for rows, several in strengths for times in several]
+    even = [np.full((n_labels, 1), a) for a in EVEN]
     rows, odds = np.flatnonzero(known), []  # log(e / s)
     size = max(1, MOST_ENTRIES // max(1, n_labels * n_classes))
     for first in range(0, len(rows), size):
         part = counts[rows[first : first + size]]
-        said = part.sum(axis=2, keepdims=True)
-        chance = logsumexp([find_evidence(said, np.full((n_labels, 1), a)) for a in EVEN], axis=0) - np.log(len(EVEN))
-        skill = logsumexp([find_evidence(part, pattern) for pattern in patterns], axis=0) - np.log(len(patterns))
-        odds.append(chance - skill)
+        evidence = []
+        for table, several in ((part.sum(axis=2, keepdims=True), even), (part, patterns)):
+            # The log prod_k D(C_k; a_k) for several pseudo-counts a (L, K).
+            worker, label, klass = np.nonzero(table)
+            logs = []
+            for pseudo in several:
+                total = pseudo.sum(axis=0)
+                before = pseudo[label, klass]
+                gains = gammaln(before + table[worker, label, klass]) - gammaln(before)
+                all_of_class = np.sum(gammaln(total) - gammaln(total + table.sum(axis=1)), axis=1)
+                logs.append(all_of_class + sum_by(worker, gains, len(table)))
+            evidence.append(logsumexp(logs, axis=0) - np.log(len(several)))
+        odds.append(evidence[0] - evidence[1])
     told[known] = learn_share(np.concatenate(odds))
     return told
 
@@ -156,13 +166,3 @@ def learn_share(odds: Floats) -> Floats:
         probability = 1 / (1 + np.exp(np.clip(-odds - np.log(share) + np.log1p(-share), -700, 700)))
         share = float((probability.sum() + by_chance) / (len(odds) + by_chance + by_skill))
     return np.asarray(probability)
-
-
-def find_evidence(counts: Floats, pseudo_counts: Floats) -> Floats:
-    """The log prod_k D(C_k; a_k) of counts (M, L, K) with pseudo-counts (L, K), (M,)."""
-    total = pseudo_counts.sum(axis=0)
-    evidence = np.sum(gammaln(total) - gammaln(total + counts.sum(axis=1)), axis=1)
-    worker, label, klass = np.nonzero(counts)
-    before = pseudo_counts[label, klass]
-    gains = gammaln(before + counts[worker, label, klass]) - gammaln(before)
-    return np.asarray(evidence + sum_by(worker, gains, len(counts)))

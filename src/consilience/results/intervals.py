@@ -205,7 +205,8 @@ def are_checked(r: Answers, gold: Gold | None, is_linked: bool) -> bool:
     n_known = 0 if gold is None else gold.n_known
     if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
         return True
-    return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
+    n_checked = np.count_nonzero(find_judged(r, None, None))
+    return bool(n_checked >= max(LEAST_CHECKED * n_answered, 1))
 
 
 def is_share_checked(n_checked: float, n_all: float) -> bool:
@@ -521,11 +522,28 @@ def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | Non
     if r.silence_counts:
         # A matrix has learned from silence too, and says more than the accuracy of what was said.
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
+    entropy = float(entr(prior).sum())
     size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
+        reported = informativeness(found.confusion[part], prior)
+        if entropy <= 1e-100:
+            ends[part, 2:] = reported[:, None]
+            continue
+        tilted = tilt(found.confusion[part], prior, target[part], r)
+        middle = informativeness(tilted, prior)
+        answer = np.einsum("k,mkl->ml", prior, tilted)
+        odds = np.log(np.maximum(tilted, TINY) / np.maximum(answer, TINY)[:, None, :])
+        telling = np.einsum("mkl,mkl->mk", tilted, odds)
+        variance = np.maximum(np.einsum("mkl,mkl,mkl->mk", tilted, odds, odds) - telling**2, 0.0)
+        # How many answers with a known truth the answers about each class are worth.
         worth_met = met[part] * (worth / np.maximum(total, TINY))[part, None]
-        ends[part, 2:] = judge_information(found.confusion[part], prior, target[part], worth_met, r)
+        error = (prior**2 * variance / np.maximum(worth_met, 0.5)).sum(axis=1) / entropy**2
+        # Of one who tells nothing, 2 n I H has a chi-squared distribution, and its root a variance of about a half.
+        nothing = 1 / (2 * np.maximum(worth_met.sum(axis=1), 0.5) * entropy)
+        deviation = NORMAL * np.sqrt(np.where(middle > 1e-8, error / (4 * np.maximum(middle, 1e-8)), nothing))
+        ends[part, 2] = np.minimum(np.maximum(np.sqrt(middle) - deviation, 0.0) ** 2, reported)
+        ends[part, 3] = np.maximum(np.minimum(np.sqrt(middle) + deviation, 1.0) ** 2, reported)
     return ends, worth
 
 
@@ -640,31 +658,6 @@ def judge_votes(
     if len(prior) == 1:
         return np.stack([prior, prior]), np.array(expected)
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
-
-
-def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Answers) -> Floats:
-    """The interval of informativeness of some workers, (M, 2).
-
-    `centre` (M,) is the accuracy to tilt matrices to, NaN to leave them as they are. `met` (M, K) is how many answers
-    with a known truth their answers about each class are worth.
-    """
-    tilted = tilt(confusion, prior, centre, r)
-    reported = informativeness(confusion, prior)
-    middle = informativeness(tilted, prior)
-    entropy = float(entr(prior).sum())
-    if entropy <= 1e-100:
-        return np.stack([reported, reported], axis=1)
-    answer = np.einsum("k,mkl->ml", prior, tilted)
-    odds = np.log(np.maximum(tilted, TINY) / np.maximum(answer, TINY)[:, None, :])
-    telling = np.einsum("mkl,mkl->mk", tilted, odds)
-    variance = np.maximum(np.einsum("mkl,mkl,mkl->mk", tilted, odds, odds) - telling**2, 0.0)
-    error = (prior**2 * variance / np.maximum(met, 0.5)).sum(axis=1) / entropy**2
-    # Of one who tells nothing, 2 n I H has a chi-squared distribution, and its root a variance of about a half.
-    nothing = 1 / (2 * np.maximum(met.sum(axis=1), 0.5) * entropy)
-    deviation = np.sqrt(np.where(middle > 1e-8, error / (4 * np.maximum(middle, 1e-8)), nothing))
-    low = np.maximum(np.sqrt(middle) - NORMAL * deviation, 0.0) ** 2
-    high = np.minimum(np.sqrt(middle) + NORMAL * deviation, 1.0) ** 2
-    return np.stack([np.minimum(low, reported), np.maximum(high, reported)], axis=1)
 
 
 def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats:
