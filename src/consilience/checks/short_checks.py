@@ -164,7 +164,7 @@ def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_unsettled(found: Result, model: LabelEstimator) -> Iterator[Finding]:
     """The fit stopped before it settled."""
-    warning = explain_stop(model, found.course.converged)
+    warning = None if found.course.converged else explain_stop(model)
     if warning is not None:
         yield Finding.told(warning)
 

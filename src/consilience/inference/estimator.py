@@ -297,10 +297,10 @@ class LatentEstimator(LabelEstimator):
             )
 
 
-def explain_stop(model: Estimator, converged: bool) -> ConvergenceWarning | None:
+def explain_stop(model: Estimator) -> ConvergenceWarning | None:
     """The warning that a fit stopped before it settled; None if it need not settle."""
     asked = model.get_params()
-    if converged or asked.get("tol", 0) <= 0 or asked["max_iter"] <= 0:
+    if asked.get("tol", 0) <= 0 or asked["max_iter"] <= 0:
         return None
     return ConvergenceWarning(
         f"{type(model).__name__} stopped after {asked['max_iter']} iterations before it settled.",

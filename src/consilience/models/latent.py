@@ -119,7 +119,7 @@ class LatentModel(Model, LatentEstimator):
         for name, start in plan.starts.items():
             fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
         best = self._choose(problem, fits)
-        stopped = explain_stop(self, best.converged)
+        stopped = None if best.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
         found, statistics = best.parameters, best.statistics

@@ -127,7 +127,7 @@ class MomentMatching(Model):
             tol=self.tol,
             callback=self.callback,
         )
-        stopped = explain_stop(self, found.converged)
+        stopped = None if found.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
         for obstacle in find_obstacles(answers, found.confusion):
