@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from ..answers.columns import Values, spell_surrogates
+from ..answers.columns import spell_surrogates
 from ..errors import join_names, plural, to_sentence
 from ..metrics.probabilities import reliability_curve
 from ..planning.next_items import choose_next_items
@@ -230,13 +228,10 @@ def prepare_review(view: View) -> list[Part]:
     result, sequences = view.result, view.answers.sequences
     classes, gold = result.names.classes, result.given.gold
 
-    nameless = find_nameless(view.answers.items if sequences is None else sequences.ids)
-    nameless = nameless if sequences is None else nameless[sequences.of_items()]
-    if not result.task.reviewed or len(classes) < 2 or find_nameless(classes).any():
+    if not result.task.reviewed or len(classes) < 2:
         return []
     items, at_random, _ = choose_next_items(result, N_REVIEW)
-    listed = zip(items.tolist(), at_random.tolist(), strict=True)
-    chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
+    chosen = list(zip(items.tolist(), at_random.tolist(), strict=True))
     if not chosen:
         return []
     data: dict[str, object] = {
@@ -247,7 +242,7 @@ def prepare_review(view: View) -> list[Part]:
     # The same list and classes have the same name in the browser's storage, so that work survives a new report.
     data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
     known = np.flatnonzero(view.is_known)
-    holds_known = len(known) <= MOST_KNOWN and not nameless[known].any()
+    holds_known = len(known) <= MOST_KNOWN
     data["known"] = [
         [*view.key_of(item), int(gold.codes[item]), bool(gold.judging[item])]
         for item in (known.tolist() if holds_known else [])
@@ -272,15 +267,7 @@ def prepare_review(view: View) -> list[Part]:
         "n_known": len(known),
         "holds_known": holds_known,
         "gives_known": gives_known,
-        "n_nameless": int(nameless.sum()),
         "tells": view.confidence is not None,
         "asks": result.source_kind != "functions",
     }
     return [Widget("review", values, {"review": data})]
-
-
-def find_nameless(ids: Values) -> NDArray[np.bool_]:
-    """Which ids gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1"."""
-    texts = [str(each) for each in ids.tolist()]
-    counts = Counter(texts)
-    return np.array([text == "" or counts[text] > 1 for text in texts])

@@ -21,7 +21,7 @@ from ..answers.joining import leave_out, read_blocked
 from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_arrow
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import InputError, ParameterError, Sentence, about, parameter_error
-from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators, find_tagged
+from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators
 from ..kinds.tags import Tags
 from ..limits import available_memory
 from .arrays import MATRIX
@@ -130,9 +130,7 @@ def scan_answers(
     if questions is None or len(questions) == 1:
         return scan(questions[0] if questions else label, **scale)
     split = {role: split_by_question(role, value, questions) for role, value in scale.items() if role != "separator"}
-    split["separator"] = find_separators(
-        separator, questions, "scan_answers", lambda *sought: find_tagged(open_table(source, format)[0], *sought)
-    )
+    split["separator"] = find_separators(separator, questions, "scan_answers", lambda: open_table(source, format)[0])
     found = {}
     for name in questions:
         with about(name):

@@ -6,7 +6,7 @@ set, which is an answer too: the worker saw the item, and gave it no tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -68,11 +68,11 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
 
 
 def find_separators(
-    given: object, names: Sequence[str], owner: str, find: Callable[[list[str], str], Collection[str]]
+    given: object, names: Sequence[str], owner: str, open_it: Callable[[], Table]
 ) -> dict[str, str | None]:
-    """The separator of each question that has one: a mapping has it, or else its cells hold the default.
+    """The separator of each question that has one: a mapping has it, or else its cells are lists, or hold the default.
 
-    `find` returns which of some questions hold a separator; if none of them does, that is an error.
+    The table is opened only where it must be looked at. If no cell holds the default, that is an error.
     """
     by_question = given if isinstance(given, Mapping) else {None: given}
     default = cast("str | None", by_question.get(None))
@@ -81,7 +81,9 @@ def find_separators(
     others = [name for name in names if name not in own]
     if default is None or not others:
         return own
-    found = find(others, default)
+    table = open_it()
+    there = [name for name in others if name in table.names]
+    found = [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), default)]
     if not found:
         raise InputError(
             f"The separator {default!r} is in no cell of the questions {listing(others, len(others))}.",
@@ -89,12 +91,6 @@ def find_separators(
             keyword="separator",
         )
     return dict.fromkeys(found, default) | own
-
-
-def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]:
-    """The questions with lists, or with a separator in some cell: the others have one label each."""
-    there = [name for name in names if name in table.names]
-    return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
 
 
 def find_roles(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeGuard
 
 from ..answers import translate
@@ -13,7 +12,7 @@ from ..arguments import check_questions, split_by_question
 from ..errors import DataWarning, InputError, ManyQuestionsError, ParameterError, Sentence, listing, shorten, warn
 from ..formats.sources import find_source, open_table
 from ..kinds import find_kind
-from ..kinds.tag_tables import find_separators, find_tagged
+from ..kinds.tag_tables import find_separators
 from .opening import Prepared, prepare
 from .questions import keep_answered, split_gold
 
@@ -86,7 +85,7 @@ def open_questions(
     else:
         table = open_frame(source)
     split = {role: split_by_question(role, columns[role], names) for role in SCALE if role in columns}
-    split["separator"] = find_separators(columns.get("separator"), names, "fuse", partial(find_tagged, table))
+    split["separator"] = find_separators(columns.get("separator"), names, "fuse", lambda: table)
 
     def open_question(name: str) -> Prepared:
         read = {role: value for role, value in columns.items() if role not in SPLIT}

@@ -370,12 +370,12 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
             if members[0].file_size > LARGEST_HEADER or any(each.compress_type for each in members):
                 raise ValueError("not as it is written")
             header = json.loads(archive.read(HEADER))
-            if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-                raise ValueError("another format")
             names = header["questions"]
-            if not names or len(set(names)) < len(names) or not all(type(each) is str for each in names):
-                raise ValueError("not questions")
-            if archive.namelist() != [HEADER, *map(name_member, range(len(names)))]:
+            if (header["format"], header["version"]) != (FORMAT, VERSION) or not all(
+                type(each) is str for each in names
+            ):
+                raise ValueError("another format")
+            if not names or archive.namelist() != [HEADER, *map(name_member, range(len(names)))]:
                 raise ValueError("other members")
             models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
             found = [each.result_ for each in models.values() if isinstance(each, Model)]
