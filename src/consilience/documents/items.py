@@ -169,7 +169,8 @@ def describe_differences(view: View) -> list[Part]:
     n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
     words = f"{plural(n_differ, 'fused label')} {'differs' if n_differ == 1 else 'differ'} from {rival}"
     if not soft and n_fewer < n_differ:
-        words += f", {n_differ - n_fewer:,} of them where votes are tied{'' if view.is_voted.all() else ', or there are none'}"
+        absent = "" if view.is_voted.all() else ", or there are none"
+        words += f", {n_differ - n_fewer:,} of them where votes are tied{absent}"
     test = [] if compared is None else [compared.describe_test()]
     test += [compared.describe_record()] if compared is not None and compared.has_record else []
     said: list[Part] = [Text([f"{words}."])]
