@@ -43,6 +43,7 @@ from .columns import (
     encode_in_order_of_appearance,
     encode_sorted,
     find_missing,
+    keep_values,
     lookup,
     name_probabilities,
     objects,
@@ -699,6 +700,12 @@ class Answers:
         """The same items, workers and labels with only the answers marked True."""
         kept = np.concatenate([[0], np.cumsum(answers)])
         return replace(self, offsets=kept[self.offsets].astype(np.int64), **self.take(answers))
+
+    def keep_workers(self, kept: Truths) -> Self:
+        """The same answers with only the workers that are marked True, who gave all of them."""
+        worker, workers = keep_values(self.worker, self.workers, kept)
+        weight = None if self.silence_weight is None else self.silence_weight[kept]
+        return replace(self, worker=worker, workers=workers, silence_weight=weight)
 
     def about(self, items: Indices) -> Self:
         """The answers about some of the items; of a sequence about all of them, or none."""

@@ -79,8 +79,15 @@ def to_column(values: Any, what: str = "The data") -> Column:
             _check_hashable(entries, what)
             return objects(entries)
     elif isinstance(values, pa.ChunkedArray):
-        too_long = pa.types.is_string(values.type) and values.nbytes > np.iinfo(np.int32).max
-        array = _join_chunks(values.cast(pa.large_string()) if too_long else values)
+        kind = values.type
+        if pa.types.is_string(kind) and values.nbytes > np.iinfo(np.int32).max:
+            values = values.cast(pa.large_string())
+        if pa.types.is_dictionary(kind) and kind.ordered and not share_categories(values.chunks):
+            values = values.cast(pa.dictionary(kind.index_type, kind.value_type))
+        try:
+            array = values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # categories that are lists, missing, or too many
+            array = pa.array(values.to_pylist(), kind.value_type)
     else:
         array = values
 
@@ -124,19 +131,6 @@ def to_column(values: Any, what: str = "The data") -> Column:
             "Write them as text.",
         ) from error
     return array
-
-
-def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
-    """The chunks of an array in one piece, categoricals with the categories of all."""
-    if array.num_chunks == 1:
-        return array.chunk(0)
-    kind = array.type
-    if pa.types.is_dictionary(kind) and kind.ordered and not share_categories(array.chunks):
-        array = array.cast(pa.dictionary(kind.index_type, kind.value_type))
-    try:
-        return array.unify_dictionaries().combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # categories that are lists, missing, or too many
-        return pa.array(array.to_pylist(), kind.value_type)
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:

@@ -33,7 +33,7 @@ from ..errors import (
     shorten,
     warn_of,
 )
-from ..kernels import Floats, Truths
+from ..kernels import Floats
 from . import LONG, MATRIX, translate
 from .answers import Answers, empty_responses, keep_weights
 from .classes import extend_scale, warn_of_slips
@@ -325,7 +325,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         raise InputError("No answer would be left.", "Fit a new model.")
     if not (heard.all() and spoke.all()):
         codes_left, left = keep_values(joined.label, joined.labels, spoke)
-        joined = replace(keep_workers(joined, heard), label=codes_left, labels=left)
+        joined = replace(joined.keep_workers(heard), label=codes_left, labels=left)
     classes = _join_classes(old, joined.labels)
     joined = replace(joined, classes=classes, positions=old.with_classes(classes).positions)
     added = labels[np.setdiff1d(new_label, old_label)]
@@ -463,11 +463,4 @@ def drop_workers(r: Answers, workers: Indices) -> Answers:
     """The answers without some of the workers, which are given by index."""
     kept = np.ones(r.n_workers, bool)
     kept[workers] = False
-    return keep_workers(r.keep(kept[r.worker]), kept)
-
-
-def keep_workers(r: Answers, kept: Truths) -> Answers:
-    """The same answers with only the workers that are marked True, who gave all of them."""
-    worker, workers = keep_values(r.worker, r.workers, kept)
-    weight = None if r.silence_weight is None else r.silence_weight[kept]
-    return replace(r, worker=worker, workers=workers, silence_weight=weight)
+    return r.keep(kept[r.worker]).keep_workers(kept)

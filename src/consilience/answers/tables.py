@@ -534,7 +534,7 @@ def open_frame(frame: object, name: str = "the table") -> Table:
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         check_names(frame.column_names, "A table")
-        return open_arrow(frame, name)
+        return Table(frame.column_names, frame.column, frame.num_rows, name=name)
     if isinstance(frame, Mapping):
         return _open_mapping(frame, name)
     native = _to_native(frame)
@@ -560,11 +560,6 @@ def open_frame(frame: object, name: str = "the table") -> Table:
     eager: Any = native
     backend = "pandas" if is_pandas else eager.implementation.name.lower()
     return Table(eager.columns, eager.get_column, len(eager), backend, name)
-
-
-def open_arrow(table: pa.Table, name: str) -> Table:
-    """An Arrow table as a `Table`."""
-    return Table(table.column_names, table.column, table.num_rows, name=name)
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:

@@ -46,7 +46,6 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices
-from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..engines import Engine
 from ..errors import quietly
@@ -137,7 +136,7 @@ def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)
         r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))
-    return keep_workers(r, np.bincount(r.worker, minlength=r.n_workers) > 0)
+    return r.keep_workers(np.bincount(r.worker, minlength=r.n_workers) > 0)
 
 
 def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> SoftCheck:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..answers.columns import is_text, share_categories, to_column
-from ..answers.tables import Table, check_names, open_arrow
+from ..answers.tables import Table, check_names, open_frame
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
 from ..limits import require_memory
@@ -139,7 +139,7 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None,
     found, target = read_table(path, format), os.fspath(path)
     question = (found.table.schema.metadata or {}).get(QUESTION.encode())
     synonyms = {} if question is None else {question.decode(): "label"}
-    table = open_arrow(found.table, name_of(target))
+    table = open_frame(found.table, name_of(target))
     origin = target, found.format
     return replace(table, locate=found.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
 

@@ -18,7 +18,7 @@ from ..answers import DIALECTS, translate
 from ..answers.answers import Answers, Budget
 from ..answers.columns import split_names
 from ..answers.joining import leave_out, read_blocked
-from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_arrow
+from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import InputError, ParameterError, Sentence, about, parameter_error
 from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators
@@ -160,7 +160,7 @@ def open_sorted(
     heads = [pa.Table.from_batches([next(stream_rows(each, found))]) for each in paths]
     schema = concatenate(paths, [each.slice(0, 0) for each in heads], found.codec.all_text).schema
     head = next(each for each in heads if each.num_rows).slice(0, ENOUGH_ROWS)
-    table, columns = open_arrow(head, path), {**names, "gold": None}
+    table, columns = open_frame(head, path), {**names, "gold": None}
     if any(table.lists(name) is not None for name in table.names):
         return path, None
     for role in WHOLE:

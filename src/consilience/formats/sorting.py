@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from ..answers.columns import decode_categories, encode_sorted, to_column
 from ..answers.long_tables import warn_of_missing
-from ..answers.tables import Table, open_arrow
+from ..answers.tables import Table, open_frame
 from ..errors import InputError, MissingDependencyError, first_line
 from ..limits import open_mapped
 from ..version import __version__
@@ -64,7 +64,7 @@ def open_copy(folder: Path, path: str, found: Format) -> Table:
     files = tuple((each, n_rows) for each, n_rows in about["files"])
     table = pa.table(columns)
     source = TableFile(table, files, found.codec.find_lines, found.name)
-    opened = open_arrow(table, name_of(path))
+    opened = open_frame(table, name_of(path))
     # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
     return replace(
         opened,

@@ -12,7 +12,7 @@ from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, ParameterError, Sentence, listing, warn_of
-from ..kinds import find_kind, need_kind, read_rows
+from ..kinds import find_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
@@ -79,7 +79,8 @@ def prepare(
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
-    kind = need_kind(opened)
+    kind = find_kind(opened)
+    assert kind is not None
     if gold is not None and gold is not False:
         opened, gold = kind.take_known(opened, gold, open_known)
     task, answers = kind.pose(opened)
