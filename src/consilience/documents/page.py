@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import coo_array
 
 from ..answers.columns import spell_surrogates
 from ..errors import plural, to_sentence
@@ -260,13 +261,9 @@ def draw_agreement(view: View) -> Chart | None:
     if not several.any():
         return None
     item, weight = r.item_of_answer(), r.weights()
-    codes = item * r.n_labels + r.label
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
-    most = np.zeros(r.n_items)
-    np.maximum.at(most, codes[first] // r.n_labels, np.add.reduceat(weight[order], first))
-    top = (most / np.maximum(np.bincount(item, weight, minlength=r.n_items), 1e-300))[several]
+    given = coo_array((weight, (item, r.label)), shape=(r.n_items, r.n_labels)).tocsr()
+    total = np.bincount(item, weight, minlength=r.n_items)
+    top = (given.max(axis=1).toarray().ravel() / np.maximum(total, 1e-300))[several]
 
     n_answers = view.n_answers[several]
     unanimous, n = int((top > 1 - 1e-9).sum()), int(n_answers[0])

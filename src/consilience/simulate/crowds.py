@@ -598,11 +598,10 @@ class Crew:
 
 def swap_with_diagonal(confusion: Floats, chosen: Indices) -> None:
     """Exchange the chosen entry of each row, chosen[worker, truth], with the diagonal one, in place."""
-    n_workers, n_classes, _ = confusion.shape
-    worker, truth = np.ix_(np.arange(n_workers), np.arange(n_classes))
-    moved, diagonal = confusion[worker, truth, chosen], confusion[worker, truth, truth]
-    confusion[worker, truth, chosen] = diagonal
-    confusion[worker, truth, truth] = moved
+    diagonal = np.einsum("mkk->mk", confusion)  # a view
+    moved = np.take_along_axis(confusion, chosen[..., None], axis=2)[..., 0]
+    np.put_along_axis(confusion, chosen[..., None], diagonal[..., None].copy(), axis=2)
+    diagonal[:] = moved
 
 
 def draw_figures(
