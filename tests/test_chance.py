@@ -220,9 +220,7 @@ def find_command(page):
 
 @needs_data
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name", ["bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music"]
-)
+@pytest.mark.parametrize("name", ["bluebird", "rte", "dog", "llm_judges"])
 def test_to_block_those_named_does_not_hurt_real_crowds(name):
     answers, gold = pd.read_parquet(FOLDER / name / "responses.parquet"), gold_of(name)
 

@@ -66,8 +66,8 @@ def in_arrow(table, **columns):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-@pytest.mark.parametrize("part", range(10))
-def test_labels_of_200_random_crowds(part):
+@pytest.mark.parametrize("part", range(5))
+def test_labels_of_100_random_crowds(part):
     n_exceptions = 0
     for seed in range(20 * part, 20 * part + 20):
         rng = np.random.default_rng(seed)

@@ -241,7 +241,15 @@ def test_the_command_line_fuses_several_questions(tmp_path):
     files = {name: tmp_path / name for name in ("labels.csv", "workers.csv", "all.model", "report.html")}
     written = ["-o", files["labels.csv"], "--workers-report", files["workers.csv"], "--save", files["all.model"]]
     done = run(
-        "fuse", tmp_path / "batch.csv", "--labels", "Answer.*", *written, "--report", files["report.html"], "--json"
+        "fuse",
+        tmp_path / "batch.csv",
+        "--labels",
+        "Answer.*",
+        *written,
+        "--report",
+        files["report.html"],
+        "--json",
+        "--calibration=none",
     )
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -250,7 +258,7 @@ def test_the_command_line_fuses_several_questions(tmp_path):
     assert pd.read_csv(files["labels.csv"]).columns.tolist() == ["item", "question", "label", "confidence"]
     assert "chance" in pd.read_csv(files["workers.csv"])
     assert files["report.html"].exists()
-    two = ["--label", NAMES[0], "--label", NAMES[1], "--wide", "-o", files["labels.csv"]]
+    two = ["--label", NAMES[0], "--label", NAMES[1], "--wide", "--calibration=none", "-o", files["labels.csv"]]
     shown = run("fuse", tmp_path / "batch.csv", *two)
     assert shown.exit_code == 0, shown.output
     assert "over all questions" in shown.output
