@@ -337,7 +337,7 @@ def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 
 def join_habits(names: list[str], remarks: list[str]) -> list[str]:
-    """Return who mostly calls which class another; the share is told of those who are alone in that.
+    """Who mostly calls which class another; the share is told of those who are alone in that.
 
     >>> join_habits(["'a'", "'b'", "'c'"], ["calls x y (90%)", "calls y x (60%)", "calls x y (70%)"])
     ["'a', 'c' call x y", "'b' calls y x (60%)"]

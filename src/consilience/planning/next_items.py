@@ -87,14 +87,14 @@ def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str,
 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
-    """Return the columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
+    """The columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
     asked = [name for name in ("item", "sequence", "position", "tag", "question", "worker") if name in columns]
     n_rows = len(next(iter(columns.values())))
     return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
 
 
 def find_entropy(posterior: Floats) -> Floats:
-    """Return the entropy of each row, in nats.
+    """The entropy of each row, in nats.
 
     >>> find_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
     array([0.   , 0.693])
@@ -103,14 +103,14 @@ def find_entropy(posterior: Floats) -> Floats:
 
 
 def hash_keys(keys: Mapping[str, Column]) -> Hashes:
-    """Return a hash of what identifies each item, the same as `hash_items` gives."""
+    """A hash of what identifies each item, the same as `hash_items` gives."""
     columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
     hashes = [hash_ids(to_values(column)) for column in columns]
     return hashes[0] if len(hashes) == 1 else draw_numbers(None, *hashes)
 
 
 def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Tell which positions of a sequence have no neighbour of larger entropy; of equal ones, that with the lower draw.
+    """Which positions of a sequence have no neighbour of larger entropy; of equal ones, that with the lower draw.
 
     >>> entropy, draws = np.array([0.1, 0.3, 0.2, 0.4, 0.4]), np.array([1, 2, 3, 5, 4], np.uint64)
     >>> find_peaks(entropy, draws, np.array([0, 0, 0, 1, 1]))

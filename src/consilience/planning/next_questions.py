@@ -233,12 +233,12 @@ def _is_price(value: object) -> TypeGuard[float]:
 
 
 def read_costs(cost: object, ids: Values, owner: str = "next_questions") -> Floats:
-    """Return what an answer of each worker costs; `cost` is the parameter of `owner`."""
+    """What an answer of each worker costs; `cost` is the parameter of `owner`."""
     return _by_worker("cost", 1.0 if cost is None else cost, ids, owner, "a number > 0", _is_price)
 
 
 def _read_ids(workers: object) -> Values:
-    """Return the ids of workers, each once."""
+    """The ids of workers, each once."""
     if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
         raise parameter_error("workers", "next_questions", "a list of workers", workers)
     ids = to_values(to_column(workers if hasattr(workers, "__len__") else list(workers)))
@@ -250,7 +250,7 @@ def _read_ids(workers: object) -> Values:
 def _by_worker(
     name: str, given: object, ids: Values, owner: str, expected: str, is_good: Callable[[object], TypeGuard[float]]
 ) -> Floats:
-    """Return a number for each worker, from one for all or a dict."""
+    """A number for each worker, from one for all or a dict."""
     expected = f"{expected}, or a dict with one for each worker"
     if not isinstance(given, Mapping):
         if not is_good(given):
@@ -285,7 +285,7 @@ def read_pairs(found: Result, source: object, name: str) -> tuple[Integers, Colu
 
 
 def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Floats]:
-    """Return the cell of each item, and the mean probabilities in each cell."""
+    """The cell of each item, and the mean probabilities in each cell."""
     n_items, n_classes = posterior.shape
     most = max(1, min(n_items // LEAST_SHARING, MOST_SLOPES // (n_workers * n_classes)))
     steps = draw_numbers(0, hash_ids(np.arange(n_classes)))
@@ -305,7 +305,7 @@ def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Fl
 
 
 def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: Floats) -> Floats:
-    """Return D(p_mk || r) per cost for each cell, class and worker, where r are the answers at the cell's middle."""
+    """D(p_mk || r) per cost for each cell, class and worker, where r are the answers at the cell's middle."""
     slopes = np.zeros((len(middles), row_entropy.shape[1], len(confusion)))
     for c, middle in enumerate(middles):
         answers = np.maximum(np.einsum("k,mka->ma", middle, confusion), 1e-300)

@@ -407,7 +407,7 @@ def explain_move(before: Comparison, after: Comparison) -> str:
 
 
 def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) -> bool:
-    """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
+    """Whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
 
     For ordered classes it may also be at the upper one, since the interval knows of other readings of the scale.
 
@@ -596,7 +596,7 @@ class GraphCheck:
         return f"agreement beyond chance {figures[0]}, standard error {figures[1]}"
 
     def describe_doubt(self) -> str:
-        """Say why a graph that is not sound may not be informative."""
+        """Why a graph that is not sound may not be informative."""
         if not self.measured:
             return "it could not be measured whether neighbouring items agree more than by chance"
         if self.agrees:
@@ -604,7 +604,7 @@ class GraphCheck:
         return f"neighbouring items do not clearly agree more than by chance ({self.describe_agreement()})"
 
     def describe_errors(self) -> str:
-        """Say whether errors run along the edges, and what follows."""
+        """Whether errors run along the edges, and what follows."""
         if self.repeats_errors:
             return (
                 "Workers tend to make the same error on neighbouring items of the graph (correlation "
@@ -636,5 +636,5 @@ def describe_usual(weight: float) -> str:
 
 
 def show(figure: float, digits: int = 2) -> str:
-    """Return a number with so many digits; what is nearly 0 has no sign."""
+    """A number with so many digits; what is nearly 0 has no sign."""
     return f"{round(figure, digits) + 0.0:.{digits}f}"

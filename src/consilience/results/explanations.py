@@ -154,7 +154,7 @@ class Explanation:
         return math.nan if self.is_vote else math.fsum(part.weight for part in self.parts)
 
     def describe(self) -> str:
-        """Return the label and its rival in words."""
+        """The label and its rival in words."""
         name = f"Item {to_word(self.item)}"
         if isinstance(self.item, tuple):
             first, second = map(to_word, self.item)
@@ -168,14 +168,14 @@ class Explanation:
         return f"{said}; {DECIDES[self.rule]}" if behind and self.rule else said
 
     def summarise(self) -> str:
-        """Return in a plain sentence what those who answered say, and whether the label is clear."""
+        """In a plain sentence, what those who answered say, and whether the label is clear."""
         if not self.checked:
             return f"{self.answered}. Nothing checks that, so no odds are given."
         close = self.confidence < NEARLY_TIED * self.confidence_against and not self.is_vote
         return f"{self.answered}; {to_word(self.against)} is nearly as probable." if close else f"{self.answered}."
 
     def rate(self, part: Part) -> str:
-        """Say in a word how much a part counts."""
+        """In a word, how much a part counts."""
         if not self.checked:
             return ""
         if self.is_vote:
@@ -223,7 +223,7 @@ class Explanation:
         return frame_html(*words, html_table(self.heads, cells, (False, False, True, False)))
 
     def to_frame(self) -> Any:
-        """Return a table with one row per part: part, worker, answer, log_odds (of a vote: share) and words.
+        """A table with one row per part: part, worker, answer, log_odds (of a vote: share) and words.
 
         It is of the library that the answers came in.
         """
@@ -237,7 +237,7 @@ class Explanation:
         return build_frame(columns, self.backend)
 
     def to_record(self) -> dict[str, Any]:
-        """Return what `--json` shows."""
+        """What `--json` shows."""
         weight = "share" if self.is_vote else "log_odds"
         parts = [
             {"part": part.kind, "name": part.name, "worker": part.worker, "answer": part.answer, weight: part.weight}
@@ -263,7 +263,7 @@ CALIBRATION = ("left out", "power")
 
 
 def format_weight(weight: float) -> str:
-    """Return a weight with its sign and two decimals.
+    """A weight with its sign and two decimals.
 
     >>> format_weight(1.234), format_weight(-0.001), format_weight(math.inf)
     ('1.23', '0.00', 'inf')
@@ -272,7 +272,7 @@ def format_weight(weight: float) -> str:
 
 
 def describe_odds(log_odds: float) -> str:
-    """Return odds in words.
+    """Odds in words.
 
     >>> describe_odds(math.log(3)), describe_odds(-math.log(20)), describe_odds(30.0)
     ('3 to 1 for the label', '20 to 1 against it', 'more than a million to 1 for the label')

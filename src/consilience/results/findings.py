@@ -48,21 +48,21 @@ class Finding:
 
     @classmethod
     def told(cls, warning: ConsilienceWarning) -> Finding:
-        """Return what was warned of when answers were read, or fitted."""
+        """What was warned of when answers were read, or fitted."""
         return cls(warning.problem, warning.remedies, keyword=warning.keyword, category=None)
 
     def warning(self) -> ConsilienceWarning:
-        """Return the finding as a warning."""
+        """The finding as a warning."""
         return (self.category or ConsilienceWarning)(self.problem, *self.remedies, keyword=self.keyword)
 
     def spelled(self, spell: Spelling) -> Finding:
-        """Return the finding in plain text, without remedies that name a parameter which `spell` does not know."""
+        """The finding in plain text, without remedies that name a parameter which `spell` does not know."""
         problem, *remedies = (
             part.say(spell) if isinstance(part, Sentence) else part for part in (self.problem, *self.remedies)
         )
         return replace(self, problem=problem or str(self.problem), remedies=tuple(filter(None, remedies)))
 
     def to_record(self, spell: Spelling) -> dict[str, Any]:
-        """Return what `--json` shows."""
+        """What `--json` shows."""
         record = asdict(self.spelled(spell))
         return {name: record[name] for name in ("kind", "level", "problem", "remedies", "place")}

@@ -159,8 +159,7 @@ def add_content(
     if features is None and item_prior is None:
         assert r is not None
         return Source(r)
-    if features is not None or item_prior is not None:
-        check_content(model)
+    check_content(model)
     names = fusion.names
     if features is not None:
         features = open_item_data(features, "features")

@@ -37,7 +37,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, to_column
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..kernels import Floats
 
@@ -88,13 +87,13 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
 
 
 def list_biases(n_classes: int) -> Floats:
-    """Return the biases of the grid, (B,)."""
+    """The biases of the grid, (B,)."""
     reach = max(LEAST_REACH, n_classes - 1.0)
     return np.linspace(-reach, reach, min(round(2 * reach / STEP) + 1, MOST_BIASES))
 
 
 def list_logs(biases: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
-    """Return the logarithms of what types answer to a class that is drawn, (B, S E, L' K)."""
+    """The logarithms of what types answer to a class that is drawn, (B, S E, L' K)."""
     named = workers.class_of_label[workers.class_of_label >= 0]
     total = pairs.sum(axis=1, keepdims=True)
     drawn = np.divide(pairs, total, out=np.eye(len(pairs)), where=total > 0)
@@ -106,14 +105,14 @@ def list_logs(biases: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
 
 
 def find_likelihood(counts: Floats, logs: Floats) -> Floats:
-    """Return the likelihood of each type for some raters, (M, B, S E), up to a factor for each rater."""
+    """The likelihood of each type for some raters, (M, B, S E), up to a factor for each rater."""
     scores = counts.reshape(len(counts), -1) @ logs.reshape(-1, logs.shape[2]).T
     scores -= scores.max(axis=1, keepdims=True)
     return np.exp(scores, out=scores).reshape(len(counts), *logs.shape[:2])
 
 
 def learn_crowd(likelihood: Floats, biases: Floats) -> Crowd:
-    """Return what the likelihoods (M, B, S E) of raters tell of their crowd."""
+    """What the likelihoods (M, B, S E) of raters tell of their crowd."""
     n, mean, variance = len(likelihood), 0.0, 1.0
     shares = np.full(likelihood.shape[2], 1 / likelihood.shape[2])
     for _ in range(ROUNDS):
@@ -130,13 +129,13 @@ def learn_crowd(likelihood: Floats, biases: Floats) -> Crowd:
 
 
 def spell_density(biases: Floats, mean: float, variance: float) -> Floats:
-    """Return the probability of each bias of the grid under a normal distribution."""
+    """The probability of each bias of the grid under a normal distribution."""
     density = np.exp(-((biases - mean) ** 2) / (2 * variance))
     return np.asarray(density / density.sum())
 
 
 def describe(likelihood: Floats, biases: Floats, crowd: Crowd) -> Floats:
-    """Return the figures of some raters, (M, 5), by their likelihoods (M, B, S E)."""
+    """The figures of some raters, (M, 5), by their likelihoods (M, B, S E)."""
     of_bias = (likelihood @ crowd.pairs) * crowd.biases
     of_bias /= of_bias.sum(axis=1, keepdims=True)
     of_pair = np.tensordot(likelihood, crowd.biases, axes=(1, 0)) * crowd.pairs
@@ -150,13 +149,8 @@ def describe(likelihood: Floats, biases: Floats, crowd: Crowd) -> Floats:
     return np.column_stack([of_bias @ biases - crowd.mean, np.array(ends), spread, careless])
 
 
-def list_columns(figures: Floats) -> dict[str, Column]:
-    """Return the columns of the worker report about raters."""
-    return {name: to_column(figures[:, place].copy()) for place, name in enumerate(FIGURES)}
-
-
 def remark_on_bias(figures: Floats) -> list[str]:
-    """Return "harsh by ... levels" or "lenient by ... levels" for raters whose bias is beyond doubt, else "".
+    """The remark "harsh by ... levels" or "lenient by ... levels" for raters whose bias is beyond doubt, else "".
 
     >>> remark_on_bias(np.array([[-0.84, -1.1, -0.6, 0.5, 0.0], [0.2, 0.1, 0.3, 0.5, 0.0], [0.9, -0.1, 2, 0.5, 0.0]]))
     ['harsh by 0.8 levels', '', '']
@@ -170,7 +164,7 @@ def remark_on_bias(figures: Floats) -> list[str]:
 
 
 def are_contrary(counts: Floats, said: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell whose answers are lower where the truth is higher, (M,), by counts (M, L, K); `said` is the class of labels.
+    """Whose answers are lower where the truth is higher, (M,), by counts (M, L, K); `said` is the class of labels.
 
     The correlation of answer and truth must be two standard errors below 0.
 

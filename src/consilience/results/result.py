@@ -176,12 +176,12 @@ class Labels:
         return columns
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
-        """Return what identifies some of the items."""
+        """What identifies some of the items."""
         return {name: column.take(rows) for name, column in self.keys.items()}
 
 
 def leave_open(column: Column, is_open: NDArray[np.bool_]) -> Column:
-    """Return a column in which some entries are missing."""
+    """A column in which some entries are missing."""
     if isinstance(column, np.ndarray):
         column = column.copy()
         column[is_open] = None
@@ -418,7 +418,7 @@ class Result:
 
 
 def describe_left_out(workers: int, answers: int | None) -> str:
-    """Return in words who was left out.
+    """Who was left out, in words.
 
     >>> describe_left_out(2, 80), describe_left_out(1, None)
     ('2 workers, 80 answers', '1 worker')
@@ -427,7 +427,7 @@ def describe_left_out(workers: int, answers: int | None) -> str:
 
 
 def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answers:
-    """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
+    """Answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
     if not fusion.copies_count_once:
         return r
     groups = number_groups(fusion.copies, len(fusion.names.workers) + 1)

@@ -37,7 +37,7 @@ class Reliability(NamedTuple):
 
 
 def measure_sureness(r: Answers, posterior: Floats) -> Floats:
-    """Return the factor of each worker, (M,): below 1 for one who is too sure; NaN without votes."""
+    """The factor of each worker, (M,): below 1 for one who is too sure; NaN without votes."""
     stride = max(1, r.n_responses // ENOUGH)
     some = np.arange(0, r.n_responses, stride)
     votes = np.log(np.maximum(r.class_votes(some).astype(np.float64), FLOOR))
@@ -56,14 +56,14 @@ def measure_sureness(r: Answers, posterior: Floats) -> Floats:
 
 
 def list_sureness(r: Answers, posterior: Floats) -> dict[str, Column]:
-    """Return columns of the worker report: the factor, and what it means."""
+    """Columns of the worker report: the factor, and what it means."""
     factor = measure_sureness(r, posterior)
     words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
     return {"temperature": to_column(factor), "sureness": to_column(words)}
 
 
 def find_reliability(r: Answers, posterior: Floats, worker: int, n_groups: int = 5) -> Reliability:
-    """Return how often a worker is right by the posterior, by groups of votes of about the same size."""
+    """How often a worker is right by the posterior, by groups of votes of about the same size."""
     assert r.soft is not None
     votes = np.flatnonzero((r.worker == worker) & (r.class_of_label[r.label] >= 0))
     confidence = r.soft[votes].max(axis=1).astype(np.float64)
