@@ -113,7 +113,7 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     for _ in range(n_steps):
         results, objectives = [], []
         for problem, found in zip(problems, parameters, strict=True):
-            factors = problem.workers.factors(found.workers)
+            factors = problem.workers.factors(found.workers.log_weights)
             results.append(infer_posterior(problem.engine, problem.placed, factors, found.structure)[0])
             objectives.append(problem.objective(found, problem.expect(found)))
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)

@@ -272,7 +272,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
     parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition), problem.prior)
     statistics = problem.expect(parameters)
     posterior, value = infer_posterior(
-        problem.engine, problem.placed, workers.factors(parameters.workers), parameters.structure
+        problem.engine, problem.placed, workers.factors(parameters.workers.log_weights), parameters.structure
     )
     factors = (start / prior) ** coupling * prior, (transition / prior) ** coupling * prior
     expected = enumerate_chains(r.sequences.offsets, evidence_of(r, confusion, gold), *factors)

@@ -271,7 +271,6 @@ def test_mode_of_counts(smoothing):
         expected[1, :, 0] = counts[:, :, 0].sum(axis=0) / counts[:, :, 0].sum()  # the crowd stands in
     np.testing.assert_allclose(found.mean, expected, rtol=1e-14)
     np.testing.assert_allclose(found.mean.sum(axis=1), 1)
-    assert found.weights is found.mean
     pseudo = np.broadcast_to(s, expected.shape)
     penalty = np.sum(pseudo[pseudo > 0] * np.log(expected[pseudo > 0]))
     assert found.bound == pytest.approx(penalty, rel=1e-12)

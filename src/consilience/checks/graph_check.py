@@ -195,7 +195,7 @@ def learn_coupling_only(
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
     r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
-    evidence, _ = problem.weigh(problem.workers.factors(learned.workers))
+    evidence, _ = problem.weigh(problem.workers.factors(learned.workers.log_weights))
     mass = learned.structure.mean * len(evidence)
 
     def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:

@@ -37,7 +37,6 @@ ITEMS_AT_ONCE = 1 << 16
 class Distributions(NamedTuple):
     """Distributions over axis 1 of arrays (R, L, K): as the E-step uses them, and as they are reported."""
 
-    weights: Floats
     log_weights: Floats
     mean: Floats
     bound: float
@@ -46,7 +45,7 @@ class Distributions(NamedTuple):
     def known(cls, mean: Floats) -> Distributions:
         """Return probabilities that are given: the E-step uses what is reported."""
         with np.errstate(divide="ignore"):
-            return cls(freeze(mean), freeze(np.log(mean)), mean, 0.0)
+            return cls(freeze(np.log(mean)), mean, 0.0)
 
 
 def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Distributions:
@@ -88,19 +87,20 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
                 logs = np.where((mean == 0) & (total > 0), np.log(total) - np.log(mass), logs)
         # 0 log 0 = 0: where nothing is added, a probability may be zero.
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
-        return Distributions(freeze(mean), freeze(logs), mean, bound)
+        return Distributions(freeze(logs), mean, bound)
     log_weights = np.zeros_like(total)
     psi, log_gamma, log_beta = np.empty(counts.shape[1:]), np.empty(counts.shape[1:]), np.empty(counts.shape[2])
     arrays = read_only(counts), read_only(smoothing), psi, log_gamma, log_beta, log_weights
     bound = float(add_expectations(*arrays))
-    return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)
+    return Distributions(freeze(log_weights), freeze(mean), bound)
 
 
 def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple[Floats, Floats, float]:
     """Return weights, mean and bound of the one distribution (L,) that expected counts (L,) call for."""
     shape = (1, len(counts), 1)
     found = fit_distributions(counts.reshape(shape), np.full(shape, smoothing), estimation)
-    return freeze(found.weights.ravel()), freeze(found.mean.ravel()), found.bound
+    weights = found.mean if estimation == "em" else np.exp(found.log_weights)
+    return freeze(weights.ravel()), freeze(found.mean.ravel()), found.bound
 
 
 def log_of(probabilities: Floats) -> Floats:

@@ -167,7 +167,7 @@ def follow_labels(
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.
     """
     structure, unused = cast(ChainParameters, learned.structure), np.empty(0, np.int64)
-    weighing: Weighing = problem.workers.factors(learned.workers)
+    weighing: Weighing = problem.workers.factors(learned.workers.log_weights)
     if statistics is not None:
         counted = problem.workers.counted(statistics.counts, learned.prior)
         weighing = LeftOut(counted, posterior)

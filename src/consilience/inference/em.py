@@ -36,7 +36,7 @@ from ..answers.graph import Graph
 from ..engines import Engine, Placed
 from ..kernels import Floats
 from ..limits import allocate, release_mapped
-from . import Distributions
+from . import Distributions, log_of
 from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
 from .workers import WORKERS
 from .workers.base import WorkerModel
@@ -140,7 +140,7 @@ class Problem:
 
         `trail` is that of the fit it belongs to.
         """
-        factors, structure = self.workers.factors(parameters.workers), parameters.structure
+        factors, structure = self.workers.factors(parameters.workers.log_weights), parameters.structure
         if not structure.takes_all:
             return self.add_up(self.engine.map(expect_block, self.placed, factors, structure))
         posterior, log_scale = self.weigh(factors)
@@ -182,7 +182,8 @@ class Problem:
         if self.earlier is None:
             return value
         counts, summary = self.earlier
-        return value + self.workers.factors(found).expect_log(counts, summary.mass) + structure.expect_log(summary)
+        factors = self.workers.factors(found.log_weights)
+        return value + factors.expect_log(counts, summary.mass) + structure.expect_log(summary)
 
     def maximise(self, statistics: Statistics, prior: Prior | None = None, learn: bool = False) -> Parameters:
         """M-step, with the prior that the problem has or a later one, which may be learned from these statistics."""
@@ -199,7 +200,7 @@ class Problem:
 
     def infer(self, found: Parameters) -> Floats:
         """The posteriors that belong to parameters."""
-        factors = self.workers.factors(as_used(found.workers.log_weights))
+        factors = self.workers.factors(found.workers.log_weights)
         return infer_posterior(self.engine, self.placed, factors, found.structure, self.graph)[0]
 
     def about(self, source: Source) -> Problem:
@@ -437,11 +438,6 @@ class Learned:
         """The worker model."""
         return WORKERS[self.kind]
 
-    def reported(self) -> Distributions:
-        """The estimates that are reported, as distributions."""
-        return Distributions.known(self.worker_model.reported(self.confusion, self.further))
-
-
-def as_used(log_weights: Floats) -> Distributions:
-    """Weights as the E-step takes them, in `fit` for the last time and in `predict_proba`: so both agree."""
-    return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
+    def reported(self) -> Floats:
+        """The logarithms of the estimates that are reported, (R, L, K)."""
+        return log_of(self.worker_model.reported(self.confusion, self.further))

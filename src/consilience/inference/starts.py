@@ -323,7 +323,7 @@ def go_on(before: Any, problem: Problem, r: Answers, max_iter: int) -> Parameter
         prior = make_pair(prior.parts, before.course.smoothing)
     crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
     logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
-    given = Parameters(Distributions(freeze(np.exp(logs)), logs, logs, 0.0), learned.structure, prior)
+    given = Parameters(Distributions(logs, logs, 0.0), learned.structure, prior)
     return given if max_iter == 0 else problem.maximise(problem.expect(given, Trail()), prior)
 
 

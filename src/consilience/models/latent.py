@@ -133,7 +133,8 @@ class LatentModel(Model, LatentEstimator):
         calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
         power, reported = calibrated.found.power, confidence.posterior
         if self._rule == "sequence":
-            codes = decode_labels(engine, problem.placed, problem.workers.factors(found.workers), found.structure)
+            factors = problem.workers.factors(found.workers.log_weights)
+            codes = decode_labels(engine, problem.placed, factors, found.structure)
         else:
             runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
             codes = np.concatenate([choose_labels(confidence.raised(power, run), self.label_by) for run in runs])

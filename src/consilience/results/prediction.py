@@ -26,8 +26,8 @@ from ..errors import (
 )
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
-from ..inference import Distributions
-from ..inference.em import as_used, decode_labels, infer_posterior
+from ..inference import log_of
+from ..inference.em import decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.guidance import Guide
 from ..inference.hidden_answers import raise_where
@@ -55,7 +55,7 @@ class Applied(NamedTuple):
 
     @contextmanager
     def lay_out(
-        self, known: Distributions, anchored: bool = True
+        self, log_weights: Floats, anchored: bool = True
     ) -> Iterator[tuple[Engine, list[Placed], AnyFactors, Graph | None]]:
         """The answers in blocks, what they say by matrices that are known for their workers, and the graph."""
         model, found, names = self.model, self.fusion, self.fusion.names
@@ -90,11 +90,8 @@ class Applied(NamedTuple):
         kind, class_of_label = learned.worker_model, lookup(names.classes, to_column(r.labels))
         workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence)
         check_prediction(found.model, workers)
-        crowd = Distributions.known(learned.crowd)
         r = kind.read_as_before(r)
-        weights = workers.adopt(known.weights, crowd.weights, worker, label)
-        logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
-        factors = workers.factors(Distributions(weights, logs, weights, 0.0))
+        factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), worker, label))
         # The fit may have added classes, which these answers do not know of.
         matched = match_gold(open_paths(self.gold), r, names.classes)
         source = replace(replace(self.source, responses=r).with_classes(names.classes), gold=matched)
@@ -105,7 +102,7 @@ class Applied(NamedTuple):
         """The posteriors that the estimates call for, or those that can be calibrated."""
         learned = self.fusion.learned
         structure = learned.structure.relaxed() if to_calibrate else learned.structure
-        with self.lay_out(as_used(learned.log_weights), not to_calibrate) as (engine, placed, factors, links):
+        with self.lay_out(learned.log_weights, not to_calibrate) as (engine, placed, factors, links):
             return infer_posterior(engine, placed, factors, structure, links)[0]
 
     def find_probabilities(self) -> Floats:
@@ -136,7 +133,7 @@ class Applied(NamedTuple):
             codes = label_votes(probabilities, r.keys, names.classes, ties, model.label_by, seed)
         elif model._rule == "sequence":  # the most probable joint labelling; what is to be said was said just now
             learned = self.fusion.learned
-            with quietly(), matched.lay_out(as_used(learned.log_weights)) as (engine, placed, factors, _):
+            with quietly(), matched.lay_out(learned.log_weights) as (engine, placed, factors, _):
                 codes = decode_labels(engine, placed, factors, learned.structure)
         else:
             codes = choose_labels(probabilities, model.label_by)

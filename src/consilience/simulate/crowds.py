@@ -150,7 +150,7 @@ class Simulation:
         r = self.responses.keep(true.copies[self.responses.worker] < 0)
         workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
-        known = Threads(), blocks, workers.factors(workers.given(true.confusion)), structure
+        known = Threads(), blocks, workers.factors(workers.given(true.confusion).log_weights), structure
         posterior, _ = infer_posterior(*known, self.graph)
         codes = posterior.argmax(axis=1) if self.graph is not None else decode_labels(*known)
         return Oracle(posterior, r.classes[codes])

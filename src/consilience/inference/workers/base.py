@@ -237,20 +237,20 @@ class WorkerModel:
         """What expected counts of rows, (n_rows, K), call for: the M-step."""
         return fit_distributions(self.by_matrix(counts), prior.smoothing, prior.estimation)
 
-    def factors(self, found: Distributions) -> AnyFactors:
+    def factors(self, log_weights: Floats) -> AnyFactors:
         """What each row contributes to the evidence."""
         from ...kernels.answers import LOG_IMPOSSIBLE, SMALLEST
 
         if self.silent:
             # A silence that never was stays finite: where the worker spoke it is added and taken away again.
-            silence = np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
-            logs = np.ascontiguousarray(found.log_weights - silence).reshape(-1, self.n_classes)
+            silence = np.maximum(log_weights[:, -1:], LOG_IMPOSSIBLE)
+            logs = np.ascontiguousarray(log_weights - silence).reshape(-1, self.n_classes)
             weighted = silence if self.silence_weight is None else silence * self.silence_weight[:, None, None]
             return Factors(freeze(logs), freeze(weighted.sum(axis=(0, 1))), None)
-        logs = found.log_weights.reshape(-1, self.n_classes)
+        logs = log_weights.reshape(-1, self.n_classes)
         # Exact zeros may be multiplied; what is positive and tiny would leave the range of doubles.
         tiny = bool(np.any(np.isfinite(logs) & (logs < np.log(SMALLEST))))
-        return Factors(logs, freeze(np.zeros(self.n_classes)), None if tiny else found.weights.reshape(logs.shape))
+        return Factors(logs, freeze(np.zeros(self.n_classes)), None if tiny else np.exp(logs))
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, for evidence that leaves items out."""

@@ -58,7 +58,7 @@ class OneCoinWorkers(WorkerModel):
         even = -np.log(max(self.n_labels - 1, 1))
         alone = np.where(self.names.any(axis=0), 0.0, -np.log(self.n_labels))
         logs = np.where(self.can_err, np.where(self.names, right, wrong + even), alone)
-        return Distributions(freeze(np.exp(logs)), freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
+        return Distributions(freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """Return the numbers of right and wrong answers."""

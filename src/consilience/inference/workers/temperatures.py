@@ -250,11 +250,11 @@ class TemperatureWorkers(WorkerModel):
         pooled = np.zeros(self.n_classes) if counts is None else self._pulls(counts)[:, POOLED].sum(axis=0)
         pooled = pooled if pooled.any() else self._shares()
         logs[:, 3] = np.log(np.maximum(pooled / pooled.sum(), TINY_SHARE))
-        return Distributions(freeze(np.exp(logs)), freeze(logs), mean, 0.0)
+        return Distributions(freeze(logs), mean, 0.0)
 
-    def factors(self, found: Distributions) -> AnyFactors:
+    def factors(self, log_weights: Floats) -> AnyFactors:
         """The votes as they count."""
-        return self._pool(found.log_weights)
+        return self._pool(log_weights)
 
     def log_answers(self, block: Block, log_weights: Floats) -> Floats:
         """The log evidence of each vote, (n_answers, K)."""
@@ -307,7 +307,7 @@ class TemperatureWorkers(WorkerModel):
         counts = np.zeros((n_workers, n_labels + PULLS, n_classes))
         counts[:, n_labels:] = further["_pulls"]
         found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
-        return found.weights
+        return np.exp(found.log_weights)
 
     def _by_worker(self, counts: Floats) -> Floats:
         return counts.reshape(self.n_workers, self.n_answers, self.n_classes)

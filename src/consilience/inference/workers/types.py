@@ -118,7 +118,7 @@ class TypedWorkers(WorkerModel):
         logs[:, ~self.within], mean[:, ~self.within] = shares.log_weights[:, 1:], shares.mean[:, 1:]
         logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
         mean[:, self.within] = shares.mean[:, :1] * found.mean
-        return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
+        return Distributions(freeze(logs), freeze(mean), found.bound + shares.bound)
 
     def compare_types(self, counts: Floats, types: Types) -> Floats:
         """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
@@ -252,4 +252,4 @@ def find_means(counts: Floats, types: Types) -> Distributions:
         mix(counts[part], types.pseudo_counts, responsibility / kept, logs[part], mean[part])
         evidence += value + float(np.log(kept).sum())
     bound = evidence - float(np.sum(counts * logs))
-    return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), bound)
+    return Distributions(freeze(logs), freeze(mean), bound)
