@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import consilience as cs
 from consilience.documents import html
 from consilience.documents.page import describe_page
 from consilience.documents.view import View
@@ -18,16 +17,11 @@ from test_cli import make_answers, run
 vl_convert = pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")
 
 
-@pytest.fixture(scope="module")
-def fused():
-    return cs.fuse(cs.simulate.independent(200, n_workers=6, seed=1).responses)
-
-
-def test_each_chart_of_a_page_is_drawn_once(fused, monkeypatch):
+def test_each_chart_of_a_page_is_drawn_once(fitted, monkeypatch):
     drawn = []
     usual = vl_convert.vegalite_to_svg
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda figure: drawn.append(figure) or usual(figure))
-    page = html.to_page(describe_page(View(fused), "x"))
+    page = html.to_page(describe_page(View(fitted["plain"]), "x"))
     assert len(drawn) == page.count("<figcaption>") == page.count("<svg") > 3
 
 

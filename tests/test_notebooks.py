@@ -221,19 +221,6 @@ def test_a_chart_is_written_light_and_dark(fused, drawing, tmp_path):
         chart.save(tmp_path / "nowhere" / "c.svg")
 
 
-def test_charts_that_are_not_there(fused, drawing):
-    with pytest.raises(ParameterError, match=r"'workers', 'raters', .* Got 'worker' instead"):
-        cs.chart(fused, "worker")
-    with pytest.raises(ParameterError, match="no chart 'reliability': it needs 20 known labels"):
-        cs.chart(fused, "reliability")
-    with pytest.raises(ParameterError, match="'transitions': only those of HiddenMarkov"):
-        cs.chart(fused, "transitions")
-    with pytest.raises(NotFittedError):
-        cs.chart(cs.DawidSkene())
-    with pytest.raises(ParameterError, match="must be a fitted model"):
-        cs.chart("model")
-
-
 def test_charts_without_the_extra(fused, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'consilience\[report\]'"):

@@ -179,38 +179,6 @@ def test_review_by_keys_is_kept_and_downloaded(page, path, tmp_path):
     assert [known[row["item"]] for row in table] == HOSTILE[:2]
 
 
-def test_labels_that_were_known_are_downloaded_with_the_new_ones(browser, tmp_path):
-    r = crowd()
-    known = dict(zip(r.items[:3].tolist(), HOSTILE[:3], strict=True))
-    path = cs.report(cs.fuse(r, gold=known), tmp_path / "second.html")
-    with visit(browser, path, accept_downloads=True) as page:
-        page.get_by_role("button", name="Start").press("Enter")
-        page.keyboard.press("1")
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Download gold.csv").click()
-        download.value.save_as(tmp_path / "gold.csv")
-    table = cs.formats.reading.read_table(tmp_path / "gold.csv").table.to_pylist()
-    assert {row["item"]: row["label"] for row in table[:3]} == known
-    assert [row["random"] for row in table[:3]] == ["true"] * 3
-    assert len(table) == 4
-
-
-def test_review_by_mouse(page):
-    choices = page.locator(".card.current .choices button")
-    choices.nth(1).click()
-    assert choices.nth(1).get_attribute("aria-pressed") == "true"
-    page.get_by_role("button", name="Next item").click()
-    assert page.inner_text("#place") == "2 of 50"
-    assert page.inner_text("#done") == "1 labelled"
-
-
-def test_keys_do_nothing_outside_of_the_review(page):
-    page.locator("#search").press("1")
-    page.locator("h1").click()
-    page.keyboard.press("2")
-    assert page.inner_text("#done") == "0 labelled"
-
-
 @pytest.mark.parametrize("kind", ["texts", "spans", "network"])
 def test_nothing_is_wider_than_a_phone(browser, paths, kind):
     with visit(browser, paths[kind], viewport={"width": 390, "height": 800}) as page:
@@ -262,14 +230,6 @@ def test_reports_are_short(browser, tmp_path, name):
         assert len(set(sentences)) == len(sentences)
 
 
-def test_the_workers_to_look_at_are_where_the_finding_leads(browser, tmp_path):
-    model = fuse_demo()
-    with visit(browser, cs.report(model, tmp_path / "report.html"), reduced_motion="reduce") as page:
-        page.get_by_role("link", name="See the workers").click()
-        first = page.locator("#workers svg.chart").first.locator("text", has_text="by chance").first.bounding_box()["y"]
-    assert 0 < first < 300
-
-
 @pytest.fixture(scope="module")
 def axe():
     reason = "accessibility tests need axe-core: make browser"
@@ -286,13 +246,6 @@ def test_axe_finds_no_barrier(browser, paths, axe, kind, scheme):
         assert (background == "rgb(255, 255, 255)") == (scheme == "light")
         found = axe.run(page).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
-
-
-def test_axe_would_find_a_barrier(browser, path, axe):
-    with visit(browser, path) as page:
-        page.evaluate("() => { document.querySelector('h1').style.color = '#eee'; }")
-        found = axe.run(page, "h1").response["violations"]
-    assert [(each["id"], each["impact"]) for each in found] == [("color-contrast", "serious")]
 
 
 def test_on_paper_all_workers_are_there_and_no_controls(page):
