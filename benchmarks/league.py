@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.models.fusing import choose_model
 from real_crowds import CATALOGUE, is_present, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "measured" / "league.md"
@@ -112,9 +111,8 @@ def score(gold: Sequence[Any], fused: Fused) -> Score:
     return Score(right, loss, cs.metrics.calibration_error(gold, probability, classes, bins=BINS))
 
 
-def fit(model: Any, responses: cs.Answers) -> Fused:
-    """Return what a model of this library says."""
-    model.fit(responses)
+def read(model: Any) -> Fused:
+    """Return what a fitted model of this library says."""
     return Fused(np.asarray(model.labels_, dtype=object), model.posterior_, list(model.classes_))
 
 
@@ -164,14 +162,11 @@ def measure(name: str) -> Row:
     responses = stored.responses
     assert responses is not None
     truth = np.array([stored.gold.get(key) for key in responses.items.tolist()], dtype=object)
-    models = {
-        VOTE: cs.MajorityVote(),
-        EM: cs.DawidSkene(estimation="em", calibration="none"),
-        OURS: choose_model("auto", responses),
-    }
+    em = cs.DawidSkene(estimation="em", calibration="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        row: Row = {method: score_known(truth, fit(model, responses)) for method, model in models.items()}
+        models = {VOTE: cs.MajorityVote().fit(responses), EM: em.fit(responses), OURS: cs.fuse(responses)}
+        row: Row = {method: score_known(truth, read(model)) for method, model in models.items()}
         row |= {method: try_rival(rival, responses, truth) for method, rival in RIVALS.items()}
     if name in PUBLISHED:
         row[IN_PRINT] = Score(PUBLISHED[name], np.nan, np.nan)
