@@ -165,9 +165,9 @@ def test_whatever_else_is_drawn_goes_by_ids_too():
         order = np.random.default_rng(3).permutation(r.n_responses)
         one, other = (cs.fuse(table(r, rows), graph=graph) for rows in (None, order))
         found, other_found = (dict(vars(model.comparison_)) for model in (one, other))
-        assert found.pop("withheld") == other_found.pop("withheld") == ""
+        words = {name for name, value in found.items() if isinstance(value, str)}
         assert found.pop("lost") == other_found.pop("lost")
-        assert found.pop("alpha_level") == other_found.pop("alpha_level") == "nominal"
+        assert [found.pop(name) for name in sorted(words)] == [other_found.pop(name) for name in sorted(words)]
         np.testing.assert_allclose(list(other_found.values()), list(found.values()), rtol=0, atol=1e-9)
         if graph is not None:
             check, other_check = (list(vars(model.graph_check_).values()) for model in (one, other))
