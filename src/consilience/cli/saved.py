@@ -284,12 +284,9 @@ def run_next(
         figures = {"n_stopped": kept.n_kept, "n_open": kept.n_open, "expected_errors": kept.expected_errors}
     else:
         table, title = found.next_items(n, at_random=at_random), f"Items of {shown} to label next"
-        drawn, last = table["random"].to_pylist(), "Positions beside a less certain one"
+        drawn = table["random"].to_pylist()
         order = "By entropy: first where probabilities are spread most evenly over the classes"
         order += "; some between are drawn at random." if any(drawn) else "."
-        last = last if "sequence" in table.column_names else "Items without answers"
-        entropy = [value for value, is_drawn in zip(table["entropy"].to_pylist(), drawn, strict=True) if not is_drawn]
-        order += f" {last} come last." if entropy != sorted(entropy, reverse=True) else ""
         if drawn and all(drawn):
             order = "Drawn at random: their labels tell how many of all labels are right."
         fact, empty = ("Order", order), ("Nothing to label", "the label of every item is known")
