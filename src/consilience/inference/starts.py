@@ -96,16 +96,6 @@ def given_pair(smoothing: Any) -> tuple[float, float] | None:
     return off, diagonal
 
 
-def check_classifier(given: Any, owner: str) -> None:
-    """Raise an error unless the parameter `classifier` is None or can be trained."""
-    if given is None or (
-        not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in ("fit", "predict_proba"))
-    ):
-        return
-    expected = "None, or a classifier with fit and predict_proba, such as those of scikit-learn"
-    raise parameter_error("classifier", owner, expected, given)
-
-
 def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool) -> Any:
     """A parameter whose rows (and columns) are classes, in their order.
 

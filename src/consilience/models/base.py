@@ -21,7 +21,6 @@ from ..inference.estimator import Fitted, LabelEstimator, describe_call
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
-from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.fitting import align, fit_source, make_source
 from ..results.result import Result
@@ -60,36 +59,30 @@ MEANT = {
 }
 
 
-def has_further(found: Result, name: str) -> bool:
-    """Whether there is an array that only some worker models have."""
-    return found.estimates is not None and name in found.estimates.further
-
-
-# Where attributes and methods apply that not all fitted models have.
+# Where attributes and methods apply that not all fitted models have; see `Found.missing`, too.
 APPLIES: dict[str, Callable[[Result], bool]] = {
     "comparison_": lambda found: found.by_fuse,
     "copies_": lambda found: bool(found.copies),
-    "graph_check_": lambda found: found.graph_check is not None,
     "soft_check_": lambda found: found.soft_check is not None,
     **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
     "to_masks": lambda found: found.task.name == "masks",
     "drift_report": lambda found: found.drift is not None,
-    **dict.fromkeys(("update_", "changes"), lambda found: found.update is not None),
+    "changes": lambda found: found.update is not None,
     **dict.fromkeys(
         ("classifier_", "classifier_report", "disagreements", "explain_features", "feature_findings_"),
         lambda found: found.guidance is not None,
     ),
-    "sequential_confusion_": lambda found: has_further(found, "sequential_confusion_"),
-    "temperatures_": lambda found: has_further(found, "temperatures_"),
-    "class_bias_": lambda found: has_further(found, "class_bias_"),
 }
 
 
 class Found(Generic[Value]):
-    """An attribute of a fitted model, which reads from its result."""
+    """An attribute of a fitted model, which reads from its result.
 
-    def __init__(self, read: Callable[[Result], Value], doc: str) -> None:
-        self.read = read
+    Where it is None and that should not be, `missing` says why, and what to do.
+    """
+
+    def __init__(self, read: Callable[[Result], Value], doc: str, missing: tuple[str, ...] = ()) -> None:
+        self.read, self.missing = read, missing
         self.__doc__ = doc
 
     @overload
@@ -97,7 +90,12 @@ class Found(Generic[Value]):
     @overload
     def __get__(self, model: Model, owner: type) -> Value: ...
     def __get__(self, model: Model | None, owner: type) -> Self | Value:
-        return self if model is None else self.read(model.result_)
+        if model is None:
+            return self
+        value = self.read(model.result_)
+        if value is None and self.missing:
+            raise NotFittedError(*self.missing)
+        return value
 
     def __set__(self, model: Model, value: object) -> None:
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
@@ -130,12 +128,12 @@ class Model(Fitted[Result], LabelEstimator):
         "The comparison with majority vote, of a model that `fuse` made.",
     )
     graph_check_ = Found(
-        lambda found: need_graph_check(found),
+        lambda found: found.graph_check,
         "What a shuffled graph tells, of a model that `fuse` made with a graph.",
+        ("No graph was checked: that is done by fuse.", "Call fuse(source, graph)."),
     )
     soft_check_ = Found(
-        lambda found: need_fuse(found, found.soft_check),
-        "How `fuse` chose among ways of fusing soft votes; None for other answers.",
+        lambda found: found.soft_check, "How `fuse` chose among ways of fusing soft votes; None for other answers."
     )
 
     @property
@@ -325,8 +323,17 @@ class Model(Fitted[Result], LabelEstimator):
 
     def __dir__(self) -> list[str]:
         """The names that apply to what was fitted."""
-        found = self._result
-        return [name for name in super().__dir__() if found is None or name not in APPLIES or APPLIES[name](found)]
+        found, names = self._result, list(super().__dir__())
+        if found is None:
+            return names
+
+        def applies(name: str) -> bool:
+            attribute = getattr(type(self), name, None)
+            if isinstance(attribute, Found) and attribute.missing:
+                return attribute.read(found) is not None
+            return name not in APPLIES or APPLIES[name](found)
+
+        return [name for name in names if applies(name)]
 
     if not TYPE_CHECKING:  # to which every attribute would exist
 
@@ -732,7 +739,11 @@ class Model(Fitted[Result], LabelEstimator):
         columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
         return build_report(found.task.name_keys(columns), found.backend)
 
-    update_: Found[Update] = Found(lambda found: need_update(found), "What the last `update` brought, in numbers.")
+    update_: Found[Update] = Found(
+        lambda found: found.update,
+        "What the last `update` brought, in numbers.",
+        ("This model was not updated since it was fitted or loaded.", "Call update(responses)."),
+    )
 
     def update(
         self,
@@ -815,21 +826,3 @@ def need_fuse(found: Result, value: Value) -> Value:
             Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
         )
     return value
-
-
-def need_graph_check(found: Result) -> GraphCheck:
-    """Return what `fuse` found of a graph, if it did."""
-    if found.graph_check is None:
-        raise NotFittedError(
-            f"This {found.model} was not made by fuse with a graph: no graph was checked.",
-            Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
-        )
-    return found.graph_check
-
-
-def need_update(found: Result) -> Update:
-    """Return what the last update brought, if there was one."""
-    if found.update is None:
-        raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
-    update: Update = found.update
-    return update

@@ -14,7 +14,7 @@ from ..answers.previews import build_report
 from ..answers.tagging import are_tags
 from ..arguments import is_whole as is_whole_number
 from ..engines import Engine
-from ..errors import NotFittedError, parameter_error, warn
+from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.em import Fit, Learned, decode_labels, run_em
@@ -51,13 +51,6 @@ def calibrated_of(found: Result) -> Calibrated:
     return found.calibrated
 
 
-def further_of(found: Result, name: str) -> Floats:
-    """Return an array that only some worker models have."""
-    if name not in found.learned.further:
-        raise NotFittedError(f"The workers of this {found.model} are {found.learned.kind!r}, and have no {name}.")
-    return found.learned.further[name]
-
-
 class LatentModel(Model, LatentEstimator):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
@@ -65,16 +58,19 @@ class LatentModel(Model, LatentEstimator):
     smoothing_ = Found(lambda found: found.course.smoothing, "The pair of pseudo-counts that was used.")
     power_ = Found(lambda found: calibrated_of(found).found.power, "The power that posteriors were raised to.")
     sequential_confusion_ = Found(
-        lambda found: further_of(found, "sequential_confusion_"),
+        lambda found: found.learned.further.get("sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers.",
+        ("The workers of this fit have no sequential_confusion_.", "Fit with workers='sequential'."),
     )
     temperatures_ = Found(
-        lambda found: further_of(found, "temperatures_"),
+        lambda found: found.learned.further.get("temperatures_"),
         "What soft votes of each worker are multiplied by: below 1 where the worker is too sure.",
+        ("The workers of this fit have no temperatures_.", "Fit with workers='temperatures'."),
     )
     class_bias_ = Found(
-        lambda found: further_of(found, "class_bias_"),
+        lambda found: found.learned.further.get("class_bias_"),
         "What is added to the soft votes of each worker for each class.",
+        ("The workers of this fit have no class_bias_.", "Fit with workers='temperatures'."),
     )
     feature_findings_ = Found(
         lambda found: None if found.guidance is None else found.guidance.findings, "What features were found to say."

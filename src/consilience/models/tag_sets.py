@@ -24,7 +24,7 @@ from ..limits import require_few
 from ..results.explanations import Explanations
 from ..results.result import Result
 from .base import Found
-from .latent import LatentModel, further_of
+from .latent import LatentModel
 
 LEAST_SHARE = 1e-3
 
@@ -83,7 +83,7 @@ class TagSets(LatentModel):
     tag_posterior_ = Found(
         lambda found: reshape(found, found.labels.posterior[:, 1]), "The probability that each tag fits each item."
     )
-    tag_confusion_ = Found(lambda found: further_of(found, "tag_confusion_"), "Confusion of each worker by tag.")
+    tag_confusion_ = Found(lambda found: found.learned.further["tag_confusion_"], "Confusion of each worker by tag.")
 
     _structure_type: ClassVar[type[StructureParameters]] = SetsParameters
     _summary_type: ClassVar[type[Summary]] = SetsSummary
@@ -152,7 +152,7 @@ class TagSets(LatentModel):
         """
         found = self.result_
         return build_report(
-            report_tags(task_of(found), self.tag_shares_, further_of(found, "_tag_counts")), found.backend
+            report_tags(task_of(found), self.tag_shares_, found.learned.further["_tag_counts"]), found.backend
         )
 
     def worker_tag_report(self) -> Any:
@@ -161,6 +161,6 @@ class TagSets(LatentModel):
         The latter are estimates, which lean on the worker's other tags where answers are few.
         """
         found = self.result_
-        counts = further_of(found, "_tag_counts")
+        counts = found.learned.further["_tag_counts"]
         columns = report_workers_by_tag(task_of(found), found.names.workers, counts, self.tag_confusion_)
         return build_report(columns, found.backend)
