@@ -38,7 +38,11 @@ DECIMALS = 9
 
 
 def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
-    """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each."""
+    """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each.
+
+    One of so many is drawn at random, of those that are answered: by the lowest of random numbers, which also order
+    equal entropies.
+    """
     labels, gold, answers = found.labels, found.given.gold, found.given.answers
     entropy, draws = find_entropy(labels.posterior), draw_numbers(found.seed, hash_keys(labels.keys))
     unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
@@ -51,16 +55,7 @@ def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Intege
         later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
     else:
         later = ~answered & (not found.is_network)
-    return *pick_items(entropy, draws, unknown, answered, later, n, every), entropy
 
-
-def pick_items(
-    entropy: Floats, draws: Hashes, unknown: Truths, answered: Truths, later: Truths, n: int, every: int = EVERY
-) -> tuple[Integers, Truths]:
-    """At most n of the items whose label is unknown, and which of them were drawn at random: one of so many.
-
-    Those that are answered may be drawn, by the lowest of the random numbers `draws`, which also order equal entropies.
-    """
     n = min(n, int(unknown.sum()))
     at_random = np.arange(n) % every == FIRST % every
     pool = np.flatnonzero(unknown & answered)
@@ -70,7 +65,7 @@ def pick_items(
     order = np.lexsort((draws[others], -entropy[others], later[others]))
     items = np.zeros(n, np.int64)
     items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
-    return items, at_random
+    return items, at_random, entropy
 
 
 def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
