@@ -30,10 +30,10 @@ def test_all_blocks_of_a_data_set_have_the_same_width():
     r = cs.Answers.from_matrix(rng.integers(0, 3, (BLOCK_SIZE, 2)))
     blocks = cut_blocks(r, r.label, 3)
     assert len(blocks) > 1
-    assert {block.width(3) for block in blocks} == {(0, 0, 0)}
+    assert {width_of(3, block.total_size) for block in blocks} == {(0, 0, 0)}
     few = cs.Answers.from_matrix(rng.integers(0, 3, (100, 2)))
     (block,) = cut_blocks(few, few.label, 3)
-    assert isinstance(block.width(3), np.ndarray)
+    assert isinstance(width_of(3, block.total_size), np.ndarray)
 
 
 def run_on_answers(rng, n_classes, width):

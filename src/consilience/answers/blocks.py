@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Floats, Integers, Truths, Width, freeze
+from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import allocate, release_mapped
 from .columns import MANY, Codes, Indices
 from .soft_votes import Probabilities
@@ -80,12 +80,6 @@ class Block:
     total_size: int
     anchor: Floats
     soft: Probabilities
-
-    def width(self, n_classes: int) -> Width:
-        """The `width` argument of kernels that work on this block."""
-        from ..kernels import width_of
-
-        return width_of(n_classes, self.total_size)
 
 
 def cut_blocks(

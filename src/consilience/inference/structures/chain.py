@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...answers.tagging import Transitions
-from ...kernels import Floats, freeze
+from ...kernels import Floats, freeze, width_of
 from .. import fit_distribution, log_of, weigh_logs
 from . import Structure, StructureParameters, Summary
 
@@ -56,7 +56,7 @@ class ChainParameters(StructureParameters):
         mass, start, pairs = np.zeros(n_classes), np.zeros(n_classes), np.zeros((n_classes, n_classes))
         factors = (self.start_factor, self.pair_factor, self.end_factor)
         log_normaliser = forward_backward(
-            block.sequences, evidence, *factors, start, pairs, mass, block.width(n_classes)
+            block.sequences, evidence, *factors, start, pairs, mass, width_of(n_classes, block.total_size)
         )
         return ChainSummary(log_normaliser, mass, start, pairs)
 
@@ -74,7 +74,7 @@ class ChainParameters(StructureParameters):
         start = np.where(self._starts(), np.maximum(self.start_factor, FAINT), 0.0)
         pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINT), 0.0)
         factors = (freeze(start), freeze(pair), self.end_factor)
-        viterbi(block.sequences, evidence, block.gold, *factors, path, block.width(evidence.shape[1]))
+        viterbi(block.sequences, evidence, block.gold, *factors, path, width_of(evidence.shape[1], block.total_size))
         return path
 
     def follow_block(self, block: Block, evidence: Floats, path: NDArray[np.int64], goes_on: Floats) -> Floats:
@@ -82,7 +82,9 @@ class ChainParameters(StructureParameters):
         from ...kernels.chain import follow_paths
 
         factors = (self.start_factor, self.pair_factor, self.end_factor)
-        return follow_paths(block.sequences, evidence, *factors, path, goes_on, block.width(evidence.shape[1]))
+        return follow_paths(
+            block.sequences, evidence, *factors, path, goes_on, width_of(evidence.shape[1], block.total_size)
+        )
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported probabilities."""

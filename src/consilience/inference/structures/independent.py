@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import Block
-from ...kernels import Floats, freeze
+from ...kernels import Floats, freeze, width_of
 from .. import log_of, weigh_logs
 from . import Structure, StructureParameters, Summary
 
@@ -33,7 +33,9 @@ class IndependentParameters(StructureParameters):
 
         n_classes = evidence.shape[1]
         mass = np.zeros(n_classes)
-        log_normaliser = normalise_items(evidence, self.weights, block.told, mass, block.width(n_classes))
+        log_normaliser = normalise_items(
+            evidence, self.weights, block.told, mass, width_of(n_classes, block.total_size)
+        )
         return Summary(log_normaliser, mass)
 
     def expect_log(self, summary: Summary) -> float:

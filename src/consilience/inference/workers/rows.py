@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import Block
-from ...kernels import Floats, freeze, read_only
+from ...kernels import Floats, freeze, read_only, width_of
 from .. import weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
@@ -68,7 +68,7 @@ class Factors(NamedTuple):
 
         n_classes = len(self.base)
         evidence = np.zeros((block.n_items, n_classes))
-        answers, width = (block.codes, block.offsets, block.gold), block.width(n_classes)
+        answers, width = (block.codes, block.offsets, block.gold), width_of(n_classes, block.total_size)
         in_logs = self.rows is None or len(block.amount) > 0
         table = self.logs if self.rows is None or in_logs else self.rows
         table = freeze(table if len(table) == len(block.rows) else table[block.rows])  # rows are distinct and ascending
@@ -129,7 +129,7 @@ def count_answers(block: Block, posterior: Floats) -> RowCounts:
 
     n_classes = posterior.shape[1]
     counts = np.zeros((len(block.rows), n_classes))
-    count_rows(block.codes, block.offsets, block.amount, posterior, counts, block.width(n_classes))
+    count_rows(block.codes, block.offsets, block.amount, posterior, counts, width_of(n_classes, block.total_size))
     return RowCounts(block.rows, counts)
 
 
@@ -222,7 +222,7 @@ class CountedRows(NamedTuple):
         below = silence[matrix] if self.silent else self.totals[matrix]
         counts = freeze(self.rows[matrix, answer]), freeze(below), read_only(np.ascontiguousarray(posterior))
         evidence = np.empty((block.n_items, n_classes))
-        add_left_out(block.codes, block.offsets, block.amount, *counts, evidence, block.width(n_classes))
+        add_left_out(block.codes, block.offsets, block.amount, *counts, evidence, width_of(n_classes, block.total_size))
         if not self.silent:
             return evidence
         weight = np.ones(len(silence)) if self.weight is None else self.weight
