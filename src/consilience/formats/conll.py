@@ -26,7 +26,7 @@ import numpy as np
 
 from ..answers.tables import check_spread
 from ..answers.tagging import find_spans, split_tags
-from ..errors import InputError, first_line, listing, shorten
+from ..errors import InputError, listing, shorten
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
 from ..kinds.tokens import REASONS, list_tags, tag_readings
 from . import Codec
@@ -193,9 +193,6 @@ def _read_columns(path: str) -> Spans:
 def _write_columns(spans: Spans, path: str) -> None:
     """Write a column for each worker. With the tokens of a CoNLL file, its other columns and comments are kept."""
     workers, ids = ([str(each) for each in names.tolist()] for names in (spans.workers, spans.documents))
-    names = [re.sub(r"\s", "_", worker) or "_" for worker in workers]
-    if len(set(names)) < len(names):
-        raise InputError(f"Workers have the same name without blanks: {listing(workers)}.", "Rename one of them.")
     if os.path.isdir(path):
         raise InputError(f"{path!r} is a folder.", "Give the name of a file: it has a column for each worker.")
     blank = next((label for label in spans.labels.tolist() if re.search(r"\s", label)), None)
@@ -221,7 +218,7 @@ def _write_columns(spans: Spans, path: str) -> None:
     codes = np.split(tag_readings(spans, spans.readings).code, np.cumsum(sizes)[:-1])
     said = {(d, w): [tags[code] for code in own] for (d, w), own in zip(spans.readings.tolist(), codes, strict=False)}
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
-        header = ["FORM", *(f"KEPT{i}" for i in range(1, width)), *names]
+        header = ["FORM", *(f"KEPT{i}" for i in range(1, width)), *(re.sub(r"\s", "_", worker) for worker in workers)]
         sink.write(f"# global.columns = {' '.join(header)}\n".encode())
         for number, (name, text) in enumerate(zip(ids, spans.texts, strict=True)):
             own = slice(tokens.offsets[number], tokens.offsets[number + 1])
@@ -238,10 +235,7 @@ def _write_columns(spans: Spans, path: str) -> None:
             columns_of_tags = zip(*(said.get((number, worker), unread) for worker in range(len(workers))), strict=True)
             for word, row in zip(words, columns_of_tags if workers else [()] * len(words), strict=True):
                 lines.append("\t".join([*word, *[_UNREAD] * (width - len(word)), *row]))
-            try:
-                sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
-            except UnicodeEncodeError as error:
-                raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
+            sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
 
 
 def recognise_columns(head: bytes, _path: str) -> bool:
