@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 
 import consilience as cs
 from command_line import run
-from consilience.inference.sources import count_once, number_groups
+from consilience.inference.sources import assign_groups, count_once
 
 
 def draw_ratings(seed, n_items=60, n_workers=5, n_levels=5):
@@ -78,7 +78,7 @@ def test_workers_who_count_once_are_no_pair_on_a_scale():
     matrix = draw_ratings(5)
     doubled = np.column_stack([matrix, matrix[:, 0]])
     r = cs.Answers.from_matrix(doubled, ordered=True)
-    once = count_once(r, number_groups([[0, 5]], 6))
+    once = count_once(r, assign_groups([[0, 5]], 6))
     plain = cs.Answers.from_matrix(matrix, ordered=True)
     for level in ("ordinal", "interval"):
         # Two copies are one worker, whose answers count as often as those of anybody else.

@@ -59,7 +59,7 @@ from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import Floats
 from .em import expect_from_votes, place, run_em
-from .sources import Source, count_once, list_groups, strongest_answers
+from .sources import Source, count_once, strongest_answers
 from .structures.independent import Independent
 from .workers.base import ConfusionWorkers
 from .workers.priors import START, smoothing_array
@@ -100,7 +100,7 @@ PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 def find_groups(source: Source, engine: Engine) -> list[list[int]]:
-    """The groups of workers who copy each other, each by their indices."""
+    """The groups of workers who copy each other, each by their indices, in the order of their first members."""
     found = source.task.find_copies(source.responses)
     if found is not None:
         return found
@@ -115,25 +115,9 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
         learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
         return learned.structure.mean, learned.workers.mean
 
-    gold = None if source.gold is None else source.gold.codes
-    return list_groups(find_copies(strongest_answers(source.responses), gold, fit_plain))
-
-
-def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
-    """Return the group of near-copies that each worker belongs to: 0 for none, else 1, 2, ... by first member.
-
-    Parameters
-    ----------
-    r : Answers
-        The answers; one label for each item and worker.
-    gold : array (N,), optional
-        Known classes, -1 where unknown.
-    fit : callable
-        Fits a plain model.
-    """
-    nobody = np.zeros(r.n_workers, np.int64)
+    r, gold = strongest_answers(source.responses), None if source.gold is None else source.gold.codes
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
-        return nobody
+        return []
     counted = draw_sample(r, gold)
     pairs, few = count_agreement(counted)
     usual = typical_agreement(counted, pairs)
@@ -141,20 +125,21 @@ def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> In
     expected = np.maximum(usual[pairs.first], usual[pairs.second])
     suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
     if not suspect.any() or len(np.unique(counted.half)) < 2:  # a few sequences may all be in one half
-        return nobody
+        return []
     judged = choose_pairs(r, pairs, suspect, few)
     sample = counted if len(counted.item) <= MOST_ANSWERS else choose_items(r, gold, counted, *judged)
     events = find_events(sample, *judged)
-    by_all = np.ascontiguousarray(fit(sample.responses, sample.gold)[1].transpose(2, 0, 1))
+    by_all = np.ascontiguousarray(fit_plain(sample.responses, sample.gold)[1].transpose(2, 0, 1))
     copied, shared = events.suspect, 0.0
     for number in range(MOST_ROUNDS):
         groups = group_pairs(events.pairs, copied, r.n_workers)
-        before, expected = copied, expect_agreement(sample, events, groups, fit, by_all, shared)
-        shared, found = judge_pairs(events, expected, len(pairs.first))
-        copied = before & found
+        before, expected = copied, expect_agreement(sample, events, groups, fit_plain, by_all, shared)
+        shared, found_again = judge_pairs(events, expected, len(pairs.first))
+        copied = before & found_again
         if not copied.any() or (number and (copied == before).all()):
             break
-    return group_pairs(events.pairs, copied, r.n_workers)
+    groups = group_pairs(events.pairs, copied, r.n_workers)
+    return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max() + 1)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from ..engines import Engine, Placed
 from ..kernels import Floats
 from ..limits import allocate, release_mapped
 from . import Distributions, log_of
-from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
+from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail
 from .workers import WORKERS
 from .workers.base import WorkerModel
 from .workers.priors import Prior
@@ -170,7 +170,7 @@ class Problem:
             is_first = False
         found = Statistics(total, summary)
         if self.earlier is not None:
-            found = add_statistics(self.earlier, found)
+            found = Statistics(self.earlier.counts + total, self.earlier.summary + summary)
         if self.workers.silent:
             self.workers.count_silence(found.counts, found.summary.mass)
         return found

@@ -43,10 +43,12 @@ from ..kernels import Floats, Integers
 from . import ITEMS_AT_ONCE, Cells
 from .em import Fit, Problem, infer_left_out
 from .sources import HIDDEN, MOST_ANSWERS, Source
-from .structures import Trail, subtract_statistics
+from .structures import Statistics, Trail
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
+# A smaller share of a count is rounding error.
+ROUNDING = 1e-12
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
 SHRINKAGE = 20.0
 POWERS = np.geomspace(0.01, 1.0, 33)
@@ -272,13 +274,21 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
     part, rows, others = source, None, problem.earlier
     if problem.graph is None and r.n_responses > MOST_ANSWERS:
-        part, rows = draw_part(source, seed)
+        # The items, or sequences, with the smallest random numbers.
+        numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
+        n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
+        drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
+        items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
+        part, rows = source.about(items), r.answers_about(items)[0]
     r = part.responses
     if count_units(r) < 2:
         return None
 
     if rows is not None:
-        others = subtract_statistics(fit.statistics, replace(problem.about(part), earlier=None).expect(fit.parameters))
+        own = replace(problem.about(part), earlier=None).expect(fit.parameters)
+        counts = fit.statistics.counts - own.counts
+        counts[counts < ROUNDING * fit.statistics.counts] = 0.0
+        others = Statistics(counts, replace(fit.statistics.summary - own.summary, log_normaliser=0.0))
     n_folds = N_FOLDS
     if problem.graph is not None and problem.graph.n_edges and cast(Any, fit.parameters.structure).coupling:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
@@ -318,16 +328,6 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
         shrunk[order],
         None if r.amount is None else r.amount[answer],
     )
-
-
-def draw_part(source: Source, seed: int) -> tuple[Source, NDArray[np.int64]]:
-    """Return the items, or sequences, with the smallest random numbers, and which answers those about them are."""
-    r = source.responses
-    numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
-    n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
-    drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
-    items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
-    return source.about(items), r.answers_about(items)[0]
 
 
 def can_judge(item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:

@@ -18,10 +18,10 @@ from ..answers.columns import Values, lookup, to_column
 from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.random_choices import hash_ids
-from ..kernels import Floats, Integers
+from ..kernels import Floats, Integers, freeze
 from ..kinds.base import TABLE, AnyKind
 from .workers.base import WorkerModel
-from .workers.rows import anchor
+from .workers.rows import LEAST_SHARE, vote
 from .workers.types import WorkerTypes
 
 # Answers that are looked at one by one, and the part of them that is hidden at a time.
@@ -56,7 +56,9 @@ class Source:
         if not workers.silent or not anchored:
             return blocks
         votes, unvoted = workers.votes(), r.vote_shares()
-        return [anchor(block, votes, unvoted) for block in blocks]
+        # Silence may otherwise be taken for the most telling answer, under another meaning of the classes.
+        shares = (vote(block, votes, unvoted) + LEAST_SHARE for block in blocks)
+        return [replace(block, anchor=freeze(np.log(each))) for block, each in zip(blocks, shares, strict=True)]
 
     def with_classes(self, classes: Values) -> Source:
         """The same answers with other classes. Priors of items say nothing about classes that are new."""
@@ -70,7 +72,7 @@ class Source:
 
     def count_once(self, copies: list[list[int]]) -> Source:
         """The same answers with shares such that each group of workers counts as one."""
-        groups = number_groups(copies, self.responses.n_workers)
+        groups = assign_groups(copies, self.responses.n_workers)
         return replace(self, responses=count_once(self.responses, groups)) if copies else self
 
     def keep(self, answers: NDArray[np.bool_]) -> Source:
@@ -95,13 +97,8 @@ class Source:
         return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
 
 
-def list_groups(groups: Integers) -> list[list[int]]:
-    """The members of each group, by index."""
-    return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max(initial=0) + 1)]
-
-
-def number_groups(members: list[list[int]], n_workers: int) -> Integers:
-    """The group of each worker, as `find_copies` numbers them, from the members of each."""
+def assign_groups(members: list[list[int]], n_workers: int) -> Integers:
+    """The group of each worker, 1, 2, ..., and 0 for none, from the members of each."""
     groups = np.zeros(n_workers, np.int64)
     for number, group in enumerate(members, 1):
         groups[group] = number

@@ -49,7 +49,7 @@ from ..answers.random_choices import draw_numbers, hash_ids
 from ..answers.tables import open_frame
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
-from ..inference.sources import number_groups
+from ..inference.sources import assign_groups
 from ..kernels import Codes, Floats, Integers, read_only
 from ..limits import NUMBER, require_memory
 from ..results.result import Result
@@ -136,7 +136,7 @@ def list_questions(
     if (known < 0).any():
         confusion[known < 0] = found.learned.crowd[0].T
     # A number for each worker, the same for near-copies, of whom one stands for all; -1 is a worker who was not there.
-    copies = number_groups(found.copies, len(names) + 1)
+    copies = assign_groups(found.copies, len(names) + 1)
     group = np.where(copies[known] > 0, copies[known], len(found.copies) + 1 + np.arange(len(known)))
     group = np.unique(group, return_inverse=True)[1]
 

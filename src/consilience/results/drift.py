@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column
 from ..inference import sum_by
-from ..inference.sources import number_groups
+from ..inference.sources import assign_groups
 from ..kernels import Floats
 from .result import Result, weigh_copies
 
@@ -60,7 +60,7 @@ def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
     n_workers, given = len(accuracy), found.answers
     r = weigh_copies(found, given, np.arange(n_workers))
     item, worker, weight = r.item_of_answer(), r.worker.astype(np.int64), r.weights()
-    copies = number_groups(found.copies, n_workers)
+    copies = assign_groups(found.copies, n_workers)
     group = np.where(copies > 0, copies - 1, len(found.copies) + np.arange(n_workers))
     pairs, pair = np.unique(item * (len(found.copies) + n_workers) + group[worker], return_inverse=True)
     n_others = np.bincount(pairs // (len(found.copies) + n_workers), minlength=r.n_items)[item] - 1

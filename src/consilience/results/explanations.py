@@ -44,7 +44,7 @@ from ..answers.previews import frame_html, html_table, paragraph, text_table, to
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.sources import Source, count_once, number_groups
+from ..inference.sources import Source, assign_groups, count_once
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
@@ -299,7 +299,7 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         first, last = r.sequences.offsets[owner : owner + 2].tolist()
     near = r.about(np.arange(first, last))
     if found.copies_count_once:
-        near = count_once(near, number_groups(found.copies, near.n_workers))
+        near = count_once(near, assign_groups(found.copies, near.n_workers))
     here = slice(*near.offsets[row - first : row - first + 2].tolist())
     worker, said, strength = near.worker[here], near.label[here], near.weights(here)
     # Who says what; of an answer that is spread over several labels the strongest, of a soft vote the largest part.

@@ -39,7 +39,7 @@ from ..inference.levels import (
     name_levels,
     place_levels,
 )
-from ..inference.sources import Source, count_once, number_groups
+from ..inference.sources import Source, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures.independent import Independent
 from ..inference.votes import pose_votes
@@ -430,5 +430,5 @@ def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answe
     """Answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
     if not fusion.copies_count_once:
         return r
-    groups = number_groups(fusion.copies, len(fusion.names.workers) + 1)
+    groups = assign_groups(fusion.copies, len(fusion.names.workers) + 1)
     return count_once(r, groups[worker])  # -1 is a worker who was not there

@@ -36,9 +36,6 @@ from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from .. import fit_distribution, log_of
 
-# A smaller share of a count is rounding error.
-ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -168,15 +165,3 @@ class Statistics(NamedTuple):
 
     counts: Floats  # (n_rows, K)
     summary: Summary
-
-
-def add_statistics(first: Statistics, second: Statistics) -> Statistics:
-    """Return the statistics of the items of both."""
-    return Statistics(first.counts + second.counts, first.summary + second.summary)
-
-
-def subtract_statistics(whole: Statistics, part: Statistics) -> Statistics:
-    """Return the statistics of all items but those of a part."""
-    counts = whole.counts - part.counts
-    counts[counts < ROUNDING * whole.counts] = 0.0  # rounding error
-    return Statistics(counts, replace(whole.summary - part.summary, log_normaliser=0.0))

@@ -19,7 +19,6 @@ expected counts C, pseudo-counts a and an answer l of the power s, in the place 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import NamedTuple, Protocol
@@ -112,15 +111,6 @@ def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> fl
         product[known] = evidence[known]
     evidence[:] = product
     return float(top.sum()) + LOG_IMPOSSIBLE * len(lost)
-
-
-def anchor(block: Block, votes: NDArray[np.int64], prior: Floats) -> Block:
-    """Return the block with each item's vote shares as its anchor.
-
-    Where silence is an answer, EM may otherwise find another meaning of the classes, under which silence is the most
-    telling answer. `votes` and `prior` are as for `vote`.
-    """
-    return replace(block, anchor=freeze(np.log(vote(block, votes, prior) + LEAST_SHARE)))
 
 
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
