@@ -219,7 +219,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         weighted = describe_usual(unit)
         text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{weighted}{heard}"
         field = Fact("field", "Graph", coupling, to_sentence(text) if weighted else text)
-    elif hasattr(model, "explain_coupling"):
+    elif found.coupling is not None:
         coupling = Record(coupling=found.coupling, explanation=model.explain_coupling())
         chain = Fact("chain", "Chain", coupling, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
     facts += [chain, field]

@@ -68,7 +68,8 @@ def list_workers(view: View) -> list[Part]:
     shown = [row for row in ranked if row["number"] in chosen]
 
     # The chart, beside what the crowd confuses, what the remarks in the chart mean, and how to leave workers out.
-    drawn, rates = draw_raters(rows) or draw_workers(rows), any(row["spread"] is not None for row in rows)
+    rates = any(row["spread"] is not None for row in rows)
+    drawn = draw_raters(rows) if rates else draw_workers(rows)
     remarks = {part for row in shown for part in row["remarks"].split("; ")}
     meanings = [(name, text) for name, text in MEANINGS.items() if any(part.startswith(name) for part in remarks)]
     flags = {row["flag"] for row in shown} if drawn is not None else set()
