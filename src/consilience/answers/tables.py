@@ -486,8 +486,8 @@ def find_columns(table: Table, names: Mapping[str, str | None]) -> dict[str, str
         if item is None and usual is not None and str(usual).lower() == "id":
             # Beside a column such as task_id, "id" is a number of rows; those of several files may be the same.
             others = table.candidates("item")
-            is_key = squeeze(others[0]) in ("itemid", "taskid", "questionid") if len(others) == 1 else False
-            if is_key or (len(others) == 1 and are_distinct(table.read(usual))):
+            keys = "itemid", "taskid", "questionid"
+            if len(others) == 1 and (squeeze(others[0]) in keys or are_distinct(table.read(usual))):
                 roles["item"] = others[0]
     roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
     found = {role: table.find_usual(role) if name is None else table.find(role, name) for role, name in roles.items()}
