@@ -82,8 +82,8 @@ class Estimator:
 
     def _check(self) -> None:
         """Raise an error for a parameter with a value that it cannot have."""
-        for name, value in self.get_params().items():
-            check_option(name, value, type(self).__name__)
+        for name in list_defaults(type(self)):
+            check_option(name, getattr(self, name), type(self).__name__)
 
 
 class Fitted(Estimator, Generic[Found]):
