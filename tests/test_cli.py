@@ -532,7 +532,6 @@ def test_demo(tmp_path, monkeypatch):
     lines = result.stdout.splitlines()
     vote, fused = (float(word) for word in next(line for line in lines if "accuracy  " in line).split()[1:3])
     assert fused > vote + 0.05
-    assert "contrary" in result.stdout
     assert "consilience fuse answers.csv" in result.stdout
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)

@@ -173,26 +173,12 @@ def run_demo() -> None:
     compared, judged = fused.comparison_, plural(fused.comparison_.n_differ, "label")
     verdict = f"{judged} of the fit and the vote differ. {to_sentence(compared.describe_headline())}"
 
-    # The first three workers of each kind, most reliable first.
-    true = dict(zip(truth["item"].to_pylist(), truth["label"].to_pylist(), strict=True))
-    hits: dict[str, list[bool]] = {}
-    for row in answers.to_pylist():
-        hits.setdefault(row["worker"], []).append(row["label"] == true[row["item"]])
-    report = sorted(fused.worker_report().to_pylist(), key=lambda row: -row["accuracy"])
-    lines = []
-    for kind in dict.fromkeys(kinds.values()):
-        for row in [row for row in report if kinds[row["worker"]] == kind][:3]:
-            found = hits[row["worker"]]
-            lines.append((row["worker"], kind, sum(found) / len(found), row["accuracy"], row["remarks"]))
-    columns = [Column("", "worker"), Column("", "who"), Column("", "true", "figure"), Column("", "found", "figure")]
-    columns.append(Column("", "remarks"))
     sizes = f"{len(truth):,} items, {len(fused.classes_)} classes, {len(kinds)} workers, {len(answers):,} answers"
     about = "Some workers are careful, some click at random, and some are wrong on purpose. The truth is known "
     parts: list[Part] = [
         Text([f"{about}here, to judge the labels by. The fit knows {N_KNOWN} labels."]),
         Table("", "Labels against the truth", heads, list(zip(names, *scores, strict=True))),
         Text([verdict]),
-        Table("", "Accuracy of workers: the true one, and the one found without the truth", columns, lines),
         Section("Files", [Text([line]) for line in files]),
         Section("Next", [Facts([Fact("", name, text) for name, text in NEXT])]),
     ]

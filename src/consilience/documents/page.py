@@ -348,15 +348,8 @@ def describe_questions_page(found: Any, title: str) -> Document:
         left_out = [Text([f"There are {len(workers):,} workers."])] if len(workers) > N_WORKERS else []
         parts.append(Section(more, [Table("more_workers", more, heads, others), *left_out]))
 
-    badges = Counter(f"{each.badge[0].lower()}{each.badge[1:]}" for each in documents.values() if each.badge)
-    said = [f"{n:,} {words.replace('no clear', 'without a clear')}" for words, n in badges.items()]
-    n_other = len(documents) - badges.total()
-    said += [f"{n_other:,} not compared"] if n_other else []
-    listing = f": in predicting hidden answers, {', '.join(said)}"
-    if len(said) == 1:
-        listing = f", all {said[0].partition(' ')[2]} in predicting hidden answers"
-    if n_other == len(documents):
-        listing = ", not compared with majority vote"
+    badges = Counter(each.badge or "Not compared with majority vote" for each in documents.values())
+    counted = "; ".join(f"{words}: {n:,}" for words, n in badges.items())
     facts = [
         Fact("questions", "Questions", len(documents), format="count"),
         Fact("workers", "Workers", len(workers), format="count"),
@@ -369,5 +362,5 @@ def describe_questions_page(found: Any, title: str) -> Document:
         Section("Workers over all questions", parts, "workers", "Workers"),
         *(Section(to_name(name), [document], link, menu) for link, (name, document), menu in each),
     ]
-    headline = f"{plural(len(documents), 'question')}{listing}."
+    headline = f"{plural(len(documents), 'question')}. {counted}."
     return Document(title, headline, [Facts(facts), Text([found.explain_sharing()]), *sections])
