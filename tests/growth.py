@@ -376,6 +376,10 @@ SOURCES: dict[str, Source] = {
 # ---------------------------------------------------------------------------------------------------------- measuring
 
 
+# Threads of Arrow may still give memory back to a pool after it was used, so that all are kept.
+POOLS: list[pa.MemoryPool] = []
+
+
 class Cost(NamedTuple):
     """What it takes to use a source, and why it was refused, if it was."""
 
@@ -398,6 +402,7 @@ def measure(source: Source, size: Size, with_memory: bool) -> Cost:
         if not with_memory or refused:
             return Cost(seconds, 0, refused)
         pool = pa.proxy_memory_pool(usual := pa.default_memory_pool())
+        POOLS.append(pool)
         pa.set_memory_pool(pool)
         tracemalloc.start()
         try:
