@@ -169,7 +169,7 @@ class FirstParameters(StructureParameters):
 
 
 @dataclass(frozen=True, eq=False)
-class First(Structure[Summary, FirstParameters]):
+class First(Structure):
     """A structure with nothing to learn."""
 
     def update(self, summary):

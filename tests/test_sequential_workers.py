@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.inference.structures.independent import Independent
+from consilience.inference.structures import Independent
 from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
 from effort import examples
 from test_chain import crowd_of_sequences, plain_workers, pose

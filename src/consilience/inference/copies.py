@@ -60,7 +60,7 @@ from ..engines import Engine
 from ..kernels import Floats
 from .em import expect_from_votes, place, run_em
 from .sources import Source, count_once, strongest_answers
-from .structures.independent import Independent
+from .structures import Independent
 from .workers.base import ConfusionWorkers
 from .workers.priors import START, smoothing_array
 

@@ -21,9 +21,15 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import os
+import tempfile
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -34,10 +40,10 @@ from ..answers.blocks import Block
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..engines import Engine, Placed
-from ..kernels import Floats
+from ..kernels import Floats, freeze
 from ..limits import allocate, release_mapped
 from . import Distributions, log_of
-from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail
+from .structures import Statistics, Structure, StructureParameters, Summary, Trail
 from .workers import WORKERS
 from .workers.base import WorkerModel
 from .workers.priors import Prior
@@ -45,6 +51,8 @@ from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
 
 if TYPE_CHECKING:
     from .sources import Source
+
+log = logging.getLogger("consilience")
 
 
 class Parameters(NamedTuple):
@@ -90,12 +98,11 @@ def run_em(
     With a budget, where each iteration stands is kept in its folder, from where an interrupted run goes on.
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
-    prior_is_new, kept = not start.prior.learns, None
+    prior_is_new, path = not start.prior.learns, None
     if budget is not None:
-        from .resuming import KeptRun
-
-        kept = KeptRun.of(budget, start, tol, problem.prior, problem.known)
-        parameters, trace, prior_is_new = kept.load(start, max_iter) or (parameters, trace, prior_is_new)
+        path = name_run(budget, (start, tol, problem.prior, problem.known))
+        if budget.resume:
+            parameters, trace, prior_is_new = load_run(path, start, max_iter) or (parameters, trace, prior_is_new)
     for iteration in range(len(trace), max_iter + 1):
         statistics = problem.expect(parameters, trail)
         trace.append(problem.objective(parameters, statistics))
@@ -110,8 +117,8 @@ def run_em(
             break
         prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
         parameters = problem.maximise(statistics, parameters.prior, prior_is_new)
-        if kept is not None:
-            kept.save(parameters, trace, prior_is_new)
+        if path is not None:
+            save_run(path, parameters, trace, prior_is_new)
     return Fit(parameters, statistics, np.array(trace), iteration, converged)
 
 
@@ -123,7 +130,7 @@ class Problem:
     placed: Sequence[Placed]
     workers: WorkerModel
     prior: Prior
-    structure: AnyStructure
+    structure: Structure
     graph: Graph | None
     n_responses: int
     weighted: bool
@@ -132,7 +139,6 @@ class Problem:
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
     enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
-    unsaid: tuple[int, ...] = ()  # classes that no answer can mean: no label names them, nor does silence
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
@@ -146,7 +152,9 @@ class Problem:
         posterior, log_scale = self.weigh(factors)
         summary = structure.infer(posterior, self.graph, trail, self.engine.n_threads)
         counted = self.engine.map(count_block, self.placed, posterior, factors)
-        return self.add_up(((counts, None) for counts in counted), summary.scaled_by(log_scale))
+        return self.add_up(
+            ((counts, None) for counts in counted), replace(summary, log_normaliser=summary.log_normaliser + log_scale)
+        )
 
     def weigh(self, factors: AnyFactors) -> tuple[Floats, float]:
         """The evidence of all items, in order, and the logarithm of its scales."""
@@ -198,6 +206,12 @@ class Problem:
             counts = np.where(np.abs(counts) < SMALLEST * self.n_responses, 0.0, counts)
         return Parameters(self.workers.update(counts, prior), self.structure.update(summary), prior)
 
+    def find_unsaid(self) -> NDArray[np.int64]:
+        """The classes that no answer can mean: no label names them, nor does silence."""
+        meant = self.unvoted > 0
+        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
+        return np.flatnonzero(~meant)
+
     def infer(self, found: Parameters) -> Floats:
         """The posteriors that belong to parameters."""
         factors = self.workers.factors(found.workers.log_weights)
@@ -214,7 +228,7 @@ Run: TypeAlias = Callable[[Problem, Parameters], Fit]
 
 
 def place(
-    source: Source, workers: WorkerModel, prior: Prior, structure: AnyStructure, graph: Graph | None, engine: Engine
+    source: Source, workers: WorkerModel, prior: Prior, structure: Structure, graph: Graph | None, engine: Engine
 ) -> Problem:
     """What is to be fitted, its blocks cut and put where they will be worked on."""
     r, placed = source.responses, engine.place(source.lay_out(workers))
@@ -224,9 +238,6 @@ def place(
         names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
         codes = None if source.gold is None else source.gold.codes
         known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
-    unvoted = r.vote_shares()
-    meant = unvoted > 0
-    meant[workers.class_of_label[workers.class_of_label >= 0]] = True
     return Problem(
         engine,
         placed,
@@ -237,11 +248,10 @@ def place(
         r.n_responses,
         r.amount is not None,
         r.scale,
-        unvoted,
+        r.vote_shares(),
         budget,
         known,
         workers.enough_steps,
-        tuple(np.flatnonzero(~meant).tolist()),
     )
 
 
@@ -277,15 +287,11 @@ def infer_left_out(
     structure = problem.structure.for_left_out(learned.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold and len(problem.unsaid) else left_out
-
-
-def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: tuple[int, ...]) -> Floats:
-    """Left-out posteriors in which classes that nobody said have the probability of the fit.
-
-    All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts
-    without the item do not.
-    """
+    unsaid = problem.find_unsaid()
+    if not (use_gold and len(unsaid)):
+        return left_out
+    # Classes that nobody said keep the probability of the fit. All that is known of them is the prior of their answers,
+    # which variational Bayes holds against them and counts without the item do not.
     kept = left_out.copy()
     kept[:, unsaid] = 0.0
     total = kept.sum(axis=1, keepdims=True)
@@ -324,7 +330,7 @@ def expect_block(block: Block, factors: AnyFactors, structure: StructureParamete
     """E-step of one block."""
     evidence, log_scale = factors.weigh(block)
     summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
-    return factors.count_rows(block, evidence), summary.scaled_by(log_scale)
+    return factors.count_rows(block, evidence), replace(summary, log_normaliser=summary.log_normaliser + log_scale)
 
 
 def count_block(block: Block, posterior: Floats, factors: AnyFactors) -> RowCounts:
@@ -345,7 +351,7 @@ def decode_block(block: Block, factors: Weighing, structure: StructureParameters
 
 
 def vote_block(
-    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: AnyStructure
+    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: Structure
 ) -> tuple[RowCounts, Summary]:
     """Statistics of one block's vote shares."""
     shares = vote(block, votes, unvoted)
@@ -369,6 +375,63 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
         n_rows, total = n_rows + len(part), total + number
     release_mapped()
     return rows[:n_rows], float(total)
+
+
+# Where a run of the loop stands is kept after each iteration, so that an interrupted one can go on.
+
+
+def list_numbers(record: Any, name: str = "") -> dict[str, Any]:
+    """The arrays and numbers that a record holds, by name."""
+    parts = vars(record) if is_dataclass(record) else dict(enumerate(record)) if isinstance(record, tuple) else {}
+    numbers = {name: record} if isinstance(record, (int, float, np.ndarray)) else {}
+    for own, part in parts.items():
+        numbers |= list_numbers(part, f"{name}/{own}")
+    return numbers
+
+
+def refill(record: Any, numbers: Mapping[str, Any], name: str = "") -> Any:
+    """The same record with other numbers."""
+    if is_dataclass(record) and not isinstance(record, type):
+        return replace(record, **{own: refill(part, numbers, f"{name}/{own}") for own, part in vars(record).items()})
+    if isinstance(record, tuple):
+        parts = [refill(part, numbers, f"{name}/{own}") for own, part in enumerate(record)]
+        return tuple(parts) if type(record) is tuple else type(record)(*parts)
+    if name not in numbers:
+        return record
+    return type(record)(numbers[name]) if isinstance(record, (int, float)) else freeze(numbers[name])
+
+
+def name_run(budget: Budget, about: tuple[Any, ...]) -> Path:
+    """The file of a run, which is named by all that the run depends on."""
+    digest = hashlib.blake2b(digest_size=12)
+    for name, number in list_numbers(about).items():
+        array = np.ascontiguousarray(number)
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.data)
+    return Path(budget.folder, f"fit-{digest.hexdigest()}.npz")
+
+
+def save_run(path: Path, parameters: Any, trace: list[float], prior_is_new: bool) -> None:
+    """Keep where a run stands, if there is room for it."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as new:
+            np.savez(new, trace=trace, prior_is_new=prior_is_new, **list_numbers(parameters))
+        os.replace(new.name, path)
+    except OSError as error:
+        log.info("Where the fit stands could not be kept: %s", error)
+
+
+def load_run(path: Path, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
+    """What was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            kept = refill(start, found), found["trace"].tolist(), bool(found["prior_is_new"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    if len(kept[1]) > max_iter:
+        return None
+    log.info("Going on after iteration %d", len(kept[1]))
+    return kept
 
 
 # What was learned of the workers and of all items together: the part of a result that other answers are judged by.

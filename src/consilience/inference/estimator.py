@@ -44,8 +44,7 @@ from .starts import (
     find_starts,
     fixed_prior,
 )
-from .structures import AnyStructure, StructureParameters, Summary
-from .structures.independent import IndependentParameters
+from .structures import IndependentParameters, Structure, StructureParameters, Summary
 from .workers import WORKERS
 from .workers.ordinal import N_TYPES, OrdinalWorkers
 from .workers.types import STRENGTHS
@@ -228,7 +227,7 @@ class LatentEstimator(LabelEstimator):
         return isinstance(coupling, str) and coupling == "learn"
 
     @abstractmethod
-    def _make_structure(self, source: Source, parts: Parts) -> AnyStructure:
+    def _make_structure(self, source: Source, parts: Parts) -> Structure:
         """The structure that the parameters call for."""
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
@@ -236,7 +235,7 @@ class LatentEstimator(LabelEstimator):
         problem = self._pose(source, graph, engine)
         return Plan(problem, find_starts(self, problem, source))
 
-    def _start_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:  # noqa: ARG002
+    def _start_from_moments(self, r: Answers, structure: Structure, found: MomentFit) -> StructureParameters:  # noqa: ARG002
         """What moments say of the structure: the class prior."""
         started: StructureParameters = structure.given(found.prior)
         return started

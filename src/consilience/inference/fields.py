@@ -31,9 +31,8 @@ from ..kernels import Floats
 from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, score_powers
 from .sources import Source
-from .structures import Statistics, Summary
+from .structures import Independent, IndependentParameters, Statistics, Summary
 from .structures.field import Field, FieldParameters, most_weight
-from .structures.independent import Independent, IndependentParameters
 
 log = logging.getLogger("consilience")
 MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)

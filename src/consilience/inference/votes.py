@@ -21,7 +21,7 @@ from . import ITEMS_AT_ONCE
 from .em import Problem, place
 from .levels import choose_labels
 from .sources import Source
-from .structures.independent import Independent
+from .structures import Independent
 from .workers import voters
 from .workers.priors import START, Prior, smoothing_array
 from .workers.rows import vote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..inference.estimator import Parts
 from ..inference.sources import Source
-from ..inference.structures.independent import Independent
+from ..inference.structures import Independent
 from .latent import StreamingModel
 
 

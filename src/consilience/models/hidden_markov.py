@@ -17,7 +17,7 @@ from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
 from ..inference.sources import Source
 from ..inference.starts import check_transitions, find_starts, in_order_of_classes
-from ..inference.structures import AnyStructure, StructureParameters, Summary
+from ..inference.structures import Structure, StructureParameters, Summary
 from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result
 from .base import Found
@@ -160,7 +160,7 @@ class HiddenMarkov(StreamingModel):
             starts["climbing"] = problem.maximise(fit.statistics, fit.parameters.prior)
         return Plan(problem, starts, scores)
 
-    def _start_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
+    def _start_from_moments(self, r: Answers, structure: Structure, found: MomentFit) -> StructureParameters:
         """The chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
         transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)

@@ -24,7 +24,7 @@ from ..inference.hidden_answers import raise_in_place
 from ..inference.levels import choose_labels
 from ..inference.sources import Source
 from ..inference.starts import fixed_prior, given_pair
-from ..inference.structures.independent import Independent
+from ..inference.structures import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..limits import release_mapped

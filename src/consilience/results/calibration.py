@@ -67,8 +67,7 @@ from ..inference.hidden_answers import (
 )
 from ..inference.levels import choose_labels
 from ..inference.sources import Source
-from ..inference.structures import StructureParameters
-from ..inference.structures.independent import IndependentParameters
+from ..inference.structures import IndependentParameters, StructureParameters
 from ..kernels import Floats
 from .intervals import Confidence
 from .result import Calibrated

@@ -17,8 +17,7 @@ from ..inference.copies import find_groups
 from ..inference.em import Names
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.sources import Source
-from ..inference.structures import Summary
-from ..inference.structures.independent import Independent
+from ..inference.structures import Independent, Summary
 from ..inference.votes import collect_votes, label_votes
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped

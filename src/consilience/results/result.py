@@ -41,7 +41,7 @@ from ..inference.levels import (
 )
 from ..inference.sources import Source, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
-from ..inference.structures.independent import Independent
+from ..inference.structures import Independent
 from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..kernels import Floats

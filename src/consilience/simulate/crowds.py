@@ -133,9 +133,9 @@ class Simulation:
         from ..answers.tagging import free_transitions
         from ..engines import Threads
         from ..inference.em import decode_labels, infer_posterior
+        from ..inference.structures import Independent
         from ..inference.structures.chain import Chain
         from ..inference.structures.field import Field
-        from ..inference.structures.independent import Independent
         from ..inference.workers.base import ConfusionWorkers
 
         true, prior = self.parameters, self.parameters.prior

@@ -11,30 +11,24 @@ without memory:
 Most structures work block by block, because a block holds whole sequences, and say how one block is inferred. A
 structure whose items all hang together, as in a graph, takes all items at once. Whatever else inference needs travels
 as an argument: the graph, and the `Trail` of the last inference.
+
+The simplest structure, `Independent`, is here too; others have a file each.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import add, sub
-from typing import (
-    Any,
-    ClassVar,
-    Generic,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-)
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...answers.graph import Graph
-from ...kernels import Floats, freeze
-from .. import fit_distribution, log_of
+from ...kernels import Floats, freeze, width_of
+from .. import fit_distribution, log_of, weigh_logs
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +43,6 @@ class Summary:
 
     def __sub__(self, other: Self) -> Self:
         return type(self)(*map(sub, vars(self).values(), vars(other).values()))
-
-    def scaled_by(self, log_scale: float) -> Self:
-        """Return the summary for evidence whose rows had been divided by factors with this sum of logarithms."""
-        return replace(self, log_normaliser=self.log_normaliser + log_scale)
 
 
 @dataclass
@@ -109,21 +99,14 @@ class StructureParameters(ABC):
         return self
 
 
-AnySummary = TypeVar("AnySummary", bound=Summary)
-AnyParameters = TypeVar("AnyParameters", bound=StructureParameters)
-
-
 @dataclass(frozen=True, eq=False)
-class Structure(ABC, Generic[AnySummary, AnyParameters]):
+class Structure(ABC):
     """What is fixed about a structure before the fit: small enough to be sent to every block."""
 
     n_classes: int
     fixed_prior: Floats | None
     smoothing: float
     estimation: str
-
-    #: What one pass over the data adds up to.
-    summary_type: ClassVar[type[Summary]] = Summary
 
     def estimate_prior(self, mass: Floats) -> tuple[Floats, Floats, float]:
         """Return weights, mean and bound of the class prior that expected counts of classes call for."""
@@ -133,18 +116,18 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
         return fit_distribution(mass, self.smoothing, self.estimation)
 
     @abstractmethod
-    def update(self, summary: AnySummary) -> AnyParameters:
+    def update(self, summary: Any) -> Any:
         """Return the parameters that expected counts call for: the M-step."""
 
     @abstractmethod
-    def summarise(self, block: Block, posterior: Floats) -> AnySummary:
+    def summarise(self, block: Block, posterior: Floats) -> Any:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
 
-    def one_of_each(self, classes: NDArray[np.bool_]) -> AnySummary:
+    def one_of_each(self, classes: NDArray[np.bool_]) -> Any:
         """Return the summary of about one item of each of these classes: what a stream of items begins with."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
-    def for_left_out(self, found: AnyParameters) -> AnyParameters:
+    def for_left_out(self, found: Any) -> Any:
         """The parameters for posteriors that leave items out: probabilities as reported, of what is ruled out too.
 
         Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
@@ -153,11 +136,8 @@ class Structure(ABC, Generic[AnySummary, AnyParameters]):
         return found.point().relaxed()
 
     @abstractmethod
-    def given(self, prior: Floats) -> AnyParameters:
+    def given(self, prior: Floats) -> Any:
         """Return parameters with this class prior. What ties items together and is learned starts at nothing."""
-
-
-AnyStructure: TypeAlias = Structure[Any, Any]
 
 
 class Statistics(NamedTuple):
@@ -165,3 +145,61 @@ class Statistics(NamedTuple):
 
     counts: Floats  # (n_rows, K)
     summary: Summary
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentParameters(StructureParameters):
+    """Each label is drawn from the class prior pi on its own; the prior as the E-step uses it, and as it is reported.
+
+    q_nk = pi_k b_nk / Z_n,   Z_n = sum_k pi_k b_nk,   expected counts: sum_n q_nk
+
+    An item of which nothing is known has q_n = pi: it would only confirm what was believed before, and is not counted.
+    """
+
+    weights: Floats
+    mean: Floats
+    bound: float
+
+    def infer_block(self, block: Block, evidence: Floats) -> Summary:
+        """Turn the evidence of one block into posteriors, in place."""
+        from ...kernels.answers import normalise_items
+
+        n_classes = evidence.shape[1]
+        mass = np.zeros(n_classes)
+        log_normaliser = normalise_items(
+            evidence, self.weights, block.told, mass, width_of(n_classes, block.total_size)
+        )
+        return Summary(log_normaliser, mass)
+
+    def expect_log(self, summary: Summary) -> float:
+        """Return the expected log probability of the labels that a summary has counted."""
+        return weigh_logs(summary.mass, log_of(self.weights))
+
+    def log_prior(self, linked: bool) -> Floats:
+        """Return what the class prior says of an item, in logarithms (K,)."""
+        return log_of(self.weights)
+
+    def point(self) -> Self:
+        """Return the parameters with which the E-step uses the reported prior."""
+        return type(self)(self.mean, self.mean, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Independent(Structure):
+    """Independent items, whose class prior is learned or fixed; the simplest structure."""
+
+    def update(self, summary: Summary) -> IndependentParameters:
+        """Return the class prior that expected counts of classes call for."""
+        return IndependentParameters(*self.estimate_prior(summary.mass))
+
+    def given(self, prior: Floats) -> IndependentParameters:
+        """Return a known class prior as parameters."""
+        return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> Summary:
+        """Return the summary of one item of each of these classes."""
+        return Summary(0.0, classes.astype(np.float64))
+
+    def summarise(self, block: Block, posterior: Floats) -> Summary:
+        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        return Summary(0.0, (posterior[block.told] if len(block.told) else posterior).sum(axis=0))

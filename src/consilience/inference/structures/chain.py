@@ -12,7 +12,7 @@ pairs, the prior from all posteriors; sequences never link.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,10 +111,8 @@ class ChainParameters(StructureParameters):
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Structure[ChainSummary, ChainParameters]):
+class Chain(Structure):
     """A Markov chain of given coupling, with pseudo-counts and perhaps forbidden transitions."""
-
-    summary_type: ClassVar[type[Summary]] = ChainSummary
 
     coupling: float
     allowed: Transitions

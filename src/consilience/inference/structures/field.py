@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
-from . import Structure, StructureParameters, Summary, Trail
-from .independent import IndependentParameters
+from . import IndependentParameters, Structure, StructureParameters, Summary, Trail
 
 MOST_COUPLING = 3.0
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
@@ -120,7 +119,7 @@ class FieldParameters(StructureParameters):
 
 
 @dataclass(frozen=True, eq=False)
-class Field(Structure[FieldSummary, FieldParameters]):
+class Field(Structure):
     """A field whose class prior and coupling are learned or fixed."""
 
     coupling: float | None  # None: learned
@@ -138,7 +137,7 @@ class Field(Structure[FieldSummary, FieldParameters]):
 
     def for_left_out(self, found: FieldParameters) -> FieldParameters:
         """Return what was found, for posteriors that leave items out; nodes without edges have their own prior."""
-        reported = super().for_left_out(found)
+        reported: FieldParameters = super().for_left_out(found)
         if found.fixed or found.coupling == 0 or self.unlinked is None:
             return reported
         return replace(reported, weights=self.unlinked.mean)

@@ -12,7 +12,7 @@ estimates are modes, so that the objective never falls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import xlogy
@@ -56,7 +56,7 @@ class SetsParameters(StructureParameters):
 
 
 @dataclass(frozen=True, eq=False)
-class Sets(Structure[SetsSummary, SetsParameters]):
+class Sets(Structure):
     """Tags whose shares are learned.
 
     Attributes
@@ -64,8 +64,6 @@ class Sets(Structure[SetsSummary, SetsParameters]):
     base : array (T,)
         Around which share of the things each tag is expected to fit.
     """
-
-    summary_type: ClassVar[type[Summary]] = SetsSummary
 
     base: Floats = field(default_factory=lambda: freeze(np.zeros(0)))
 
