@@ -77,7 +77,7 @@ def measure(setting: dict[str, float], seeds: range) -> dict[str, float]:
         inside = (found.rank_low <= places) & (places <= found.rank_high)
         figures["ranks in their interval"].append(np.mean(inside))
         figures["correlation of discrimination"].append(
-            np.corrcoef(found.judges.discrimination, arena.discrimination)[0, 1]
+            np.corrcoef(found.discrimination, arena.discrimination)[0, 1]
         )
     return {name: float(np.mean(values)) for name, values in figures.items()}
 

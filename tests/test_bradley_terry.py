@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime
 
 import consilience as cs
 from consilience.rankings import likelihood
+from consilience.rankings.bradley_terry import find_parts
 from consilience.rankings.likelihood import (
     count_verdicts,
     find_covariance,
@@ -19,7 +20,6 @@ from consilience.rankings.likelihood import (
     fit,
     search,
 )
-from consilience.rankings.ranking import find_parts
 
 # Of scores, ties, discriminations, biases and effects.
 SPREADS = np.array([1.3, 2.0, 0.6, 0.4, 0.9])
@@ -139,10 +139,10 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
     """The fixed point is where log p(verdicts, estimate) - log det(curvature) / 2 is largest, but for what is added."""
     data = cs.simulate.comparisons(3000, n_candidates=40, n_judges=40, coin_tossers=0.0, bias=0.8, seed=2).comparisons
     cells = count_verdicts(data, True, True)
-    fitted = fit(cells, 1000, 1e-5)
+    fitted, fitted_spreads, *_ = fit(cells, 1000, 1e-5)
 
     def marginal(spreads):
-        vector, _, _ = search(cells, fitted.vector, spreads, 1000, 1e-5)
+        vector, _, _ = search(cells, fitted, spreads, 1000, 1e-5)
         schur = find_curvature(cells, vector, spreads).schur
         # Of the curvature that is bordered by the mean discrimination, but for the judges' own blocks.
         logdet = np.linalg.slogdet(schur)[1]
@@ -154,10 +154,10 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
         added = likelihood.ADDED * (np.log(spreads) + likelihood.USUAL**2 / (2 * spreads**2))
         return -find_loss(cells, vector, spreads)[0] - sizes @ np.log(spreads) - logdet / 2 - added[[0, 2, 3]].sum()
 
-    best = marginal(fitted.spreads)
+    best = marginal(fitted_spreads)
     for kind in (likelihood.SCORE, likelihood.DISCRIMINATION, likelihood.BIAS):
         for factor in (0.75, 1.33):
-            moved = fitted.spreads.copy()
+            moved = fitted_spreads.copy()
             moved[kind] *= factor
             assert marginal(moved) < best
 
@@ -166,8 +166,8 @@ def slow_curvature_of_judge(data, vector, spreads, judge):
     """The expected curvature by the discrimination and the bias of a judge."""
     c, m = data.n_candidates, 40
     ahead = vector[data.left] - vector[data.right]
-    odds = find_odds(vector[c + 1 + judge] * ahead + vector[c + 1 + m + judge], vector[c])
-    weight = (1 - odds.tie - odds.lead**2) / 4
+    tie, lead, _ = find_odds(vector[c + 1 + judge] * ahead + vector[c + 1 + m + judge], vector[c])
+    weight = (1 - tie - lead**2) / 4
     by = np.stack([ahead, np.ones_like(ahead)])
     return (weight * by) @ by.T + np.diag(spreads[[2, 3]] ** -2.0)
 
@@ -212,7 +212,7 @@ def test_sides_that_are_swapped_swap_the_bias():
     }
     before, after = cs.BradleyTerry().fit(table), cs.BradleyTerry().fit(swapped)
     assert after.scores_ == pytest.approx(before.scores_, abs=1e-5)
-    assert after.result_.judges.bias == pytest.approx(-before.result_.judges.bias, abs=1e-5)
+    assert after.result_.bias == pytest.approx(-before.result_.bias, abs=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------ what the model is for
@@ -235,9 +235,9 @@ def test_a_family_does_not_count_as_many_judges():
 def find_error(data):
     """The mean error of the scores by the curvature, without items, relative to the spread of the scores."""
     cells = count_verdicts(data, False, False)
-    found = fit(cells, 500, 1e-4)
-    covariance, _ = find_covariance(cells, find_curvature(cells, found.vector, found.spreads), find_parts(data))
-    return np.sqrt(np.diag(covariance)).mean() / found.vector[: data.n_candidates].std()
+    vector, spreads, *_ = fit(cells, 500, 1e-4)
+    covariance, _ = find_covariance(cells, find_curvature(cells, vector, spreads), find_parts(data))
+    return np.sqrt(np.diag(covariance)).mean() / vector[: data.n_candidates].std()
 
 
 def test_parts_that_were_never_compared():

@@ -168,8 +168,8 @@ def test_next_comparisons_are_those_that_tell_most(model):
 def test_the_first_comparison_is_the_best_of_all(model):
     """By brute force over all pairs and judges: what each pair's doubt falls by, summed over the pairs."""
     found, best = model.result_, (-1.0, None)
-    for judge in np.flatnonzero(~found.kinds.coins):
-        d, g = found.judges.discrimination[judge], found.judges.bias[judge]
+    for judge in np.flatnonzero(~found.kinds["coins"]):
+        d, g = found.discrimination[judge], found.bias[judge]
         for a in range(8):
             for b in range(a):
                 information = 0.0

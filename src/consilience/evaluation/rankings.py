@@ -113,8 +113,8 @@ def compare_verdicts(found: Ranked, known: object) -> Evaluation:
         raise InputError("All known verdicts are on candidates that were never compared, not even through others.")
     weight, loss = data.weights[same], None
     if found.log_tie is not None:
-        odds = find_odds(ahead, found.log_tie)
-        chances = np.column_stack([(1 - odds.tie + odds.lead) / 2, (1 - odds.tie - odds.lead) / 2, odds.tie])
+        tie, lead, _ = find_odds(ahead, found.log_tie)
+        chances = np.column_stack([(1 - tie + lead) / 2, (1 - tie - lead) / 2, tie])
         chance = np.maximum(chances[np.arange(len(verdict)), verdict], 1e-12)
         loss = float(np.average(-np.log(chance), weights=weight))
     decided = verdict != TIE

@@ -1,29 +1,420 @@
-"""Bradley-Terry with ties and judges: a ranking of candidates from verdicts on pairs."""
+"""Bradley-Terry with ties and judges: a ranking of candidates from verdicts on pairs, and what it tells."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import ndtri
 
-from ..answers.columns import Values, lookup, to_column
+from ..answers.columns import Column, Values, lookup, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..arguments import is_whole
 from ..documents.document import Document
+from ..engines import one_thread
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
+from ..inference import sum_by
 from ..inference.em import Progress
+from ..kernels import Floats, Integers, Truths
 from ..models.standalone import Standalone
-from .comparisons import open_comparisons, open_verdicts
+from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
+from .likelihood import (
+    BIAS,
+    DISCRIMINATION,
+    EFFECT,
+    INTERVAL,
+    SCORE,
+    WIDTH,
+    count_verdicts,
+    find_covariance,
+    find_curvature,
+    find_odds,
+    fit,
+    group_rows,
+    rank_draws,
+    square_items,
+)
 from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_ranking
-from .ranking import Ranking, WinProbability, list_next_comparisons, rank_comparisons
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
+COUNTS = ("comparisons", "items", "groups", "known", "repeated", "contradicted", "weight", "ties")
+# The Elo scale: a lead of 400 is a chance of 10 to 1; the mean is 1000.
+ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
+# So many items show how verdicts on one item hang together; with many candidates, so many for each.
+MOST_ITEMS, ITEMS_PER_CANDIDATE = 100_000, 20
+# A judge tosses coins if the interval of the discrimination holds 0 and is nearer to it than this; in a crowd with
+# better judges than the mean, than so many times what the best one has at least.
+MOST_COIN = 0.75
+# Judges are in two camps if the information of contrarians is more than this share of that of the others.
+LEAST_CAMP = 1 / 3
+# A side is preferred if the bias is at least so large, beyond doubt. It is always taken from this share on.
+LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
+# The most pairs that are considered: those that are nearest in the ranking.
+MOST_PAIRS = 50_000
+LEAST_VARIANCE = 1e-12
+# A pair of different parts is as uncertain as the usual spread of scores makes it.
+APART = 2.0
+# No judge gets more than so many times an equal share.
+MOST_SHARE = 2
+# The judge whose verdict tells most of any pair is among those who discriminate most; so many are tried.
+N_TRIED = 8
+
+
+class WinProbability(float):
+    """The probability that one candidate beats another, as a number with an interval.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of its 95 % interval.
+    told_apart : bool
+        Whether the interval says which of the two is better.
+    """
+
+    low: float
+    high: float
+
+    def __new__(cls, probability: float, low: float, high: float) -> WinProbability:
+        """Make a probability with its interval."""
+        made = super().__new__(cls, probability)
+        made.low, made.high = low, high
+        return made
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether 1/2 is outside the interval."""
+        return not self.low <= 0.5 <= self.high
+
+    def __repr__(self) -> str:
+        return f"{float(self):.3f} ({self.low:.3f}-{self.high:.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What was found by a ranking of C candidates by M judges. Nothing in it changes.
+
+    Attributes
+    ----------
+    candidates, workers : ndarray
+        Ids.
+    part : ndarray of shape (C,)
+        Which candidates were compared with each other, directly or through others: 0 for the largest part.
+    score : ndarray of shape (C,)
+        Scores with mean 0 in each part, on the scale of the mean judge.
+    covariance : ndarray of shape (C, C)
+        That of the scores.
+    rank, rank_low, rank_high : ndarray of shape (C,)
+        Ranks within each part, 1 for the best.
+    tallies : ndarray of shape (3, C)
+        How often each candidate was compared, won, and tied.
+    discrimination, bias, discrimination_error, bias_error : ndarray of shape (M,)
+        How judges judge. What is not learned has errors of 0.
+    asked : ndarray of shape (M,)
+        The number of verdicts.
+    agreement, tied, first : ndarray of shape (M,)
+        The share of verdicts other than ties in the order of the ranking; that of ties; and how often the left one was
+        preferred, without ties. What is not known is NaN.
+    counts : dict
+        What was counted of all verdicts: "comparisons", "items", "groups"; "known" verdicts; rows that were "repeated",
+        which say once more what the same judge said of the same pair and item, or "contradicted", which say something
+        else; the "weight" of all verdicts, and that of "ties".
+    has_workers, has_positions : bool
+        Whether it is known who gave which verdict, and whether left and right mean anything.
+    log_tie : float
+        The log of the weight of ties, minus infinity if there are none.
+    spreads : tuple of float
+        Standard deviations that were learned: of scores, discriminations, biases, and of what families share.
+    """
+
+    candidates: Values
+    workers: Values
+    part: Integers
+    score: Floats
+    covariance: Floats
+    rank: Integers
+    rank_low: Integers
+    rank_high: Integers
+    tallies: Floats
+    discrimination: Floats
+    bias: Floats
+    discrimination_error: Floats
+    bias_error: Floats
+    asked: Floats
+    agreement: Floats
+    tied: Floats
+    first: Floats
+    counts: dict[str, float]
+    has_workers: bool
+    has_positions: bool
+    log_tie: float
+    spreads: tuple[float, float, float, float]
+    n_iter: int
+    converged: bool
+    backend: str
+    columns: dict[str, str]
+
+    def check_saved(self) -> None:
+        """Raise a `ValueError` unless the fields of a file go together."""
+        if len(self.candidates) < 2 or self.part.max() >= len(self.candidates) or (np.diag(self.covariance) < 0).any():
+            raise ValueError("parts or variances of the candidates cannot be so")
+        if set(self.counts) != set(COUNTS):
+            raise ValueError("counts are not those of a ranking")
+        if (self.rank_low > self.rank).any() or (self.rank > self.rank_high).any():
+            raise ValueError("a rank is not in its interval")
+
+    @cached_property
+    def error(self) -> Floats:
+        """The standard error of each score."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts the candidates are in."""
+        return int(self.part.max()) + 1
+
+    @cached_property
+    def order(self) -> Integers:
+        """The candidates from the best to the worst, part by part."""
+        return np.lexsort((np.arange(len(self.score)), -self.score, self.part))
+
+    def lead(self, first: Integers, second: Integers) -> tuple[Floats, Floats]:
+        """How far ahead candidates are of others, and the standard errors of this."""
+        own, cross = np.diag(self.covariance), self.covariance[first, second]
+        return self.score[first] - self.score[second], np.sqrt(np.maximum(own[first] + own[second] - 2 * cross, 0.0))
+
+    def win(self, first: int, second: int) -> WinProbability:
+        """The probability that one candidate beats another of the same part, by index."""
+        ahead, error = self.lead(np.array([first]), np.array([second]))
+        ends = ahead[0] + WIDTH * error[0] * np.array([0.0, -1.0, 1.0])
+        return WinProbability(*find_wins(ends, self.log_tie).tolist())
+
+    def win_matrix(self) -> Floats:
+        """The probability that the candidate of the row beats that of the column; NaN across parts."""
+        wins = find_wins(self.score[:, None] - self.score[None, :], self.log_tie)
+        return np.where(self.part[:, None] == self.part[None, :], wins, np.nan)
+
+    @cached_property
+    def close(self) -> list[tuple[int, int, WinProbability]]:
+        """Neighbours in the ranking that cannot be told apart, by index, and how probably the first one wins."""
+        pairs = [(a, b) for a, b in pairwise(self.order.tolist()) if self.part[a] == self.part[b]]
+        return [(a, b, win) for a, b in pairs if not (win := self.win(a, b)).told_apart]
+
+    @cached_property
+    def kinds(self) -> dict[str, Truths]:
+        """Which judges are out of the ordinary, (M,) each.
+
+        "coins": their verdicts have nothing to do with the scores. "contrary": they prefer the worse candidate, beyond
+        doubt. "doubtful": contrary or a coin, with too few verdicts to tell. "one-sided": they nearly always prefer the
+        same place. "agreeing": they discriminate, beyond doubt. "camps": all or none, whether contrary and agreeing
+        judges are about as many, and nothing says which are right.
+
+        The information of a judge is the number of verdicts times the squared discrimination. Scores and
+        discriminations with the opposite sign fit almost as well, unless some verdicts are known: if contrarians have
+        much of the information, there are two camps.
+        """
+        d, error = self.discrimination, self.discrimination_error
+        low, high = d - WIDTH * error, d + WIDTH * error
+        # With a thousand coin tossers `high` is below 0 for 25 of them. The chance that any of these is, is 2.5 %.
+        widest = -float(ndtri((1 - INTERVAL[1]) / max(len(d), 1)))
+        highest = d + widest * error
+        # Where most judges toss coins, these pull down the mean, which is 1: coins are compared with the best judge.
+        coin = MOST_COIN * max(1.0, float(low.max(initial=0.0)))
+        sided = (self.first >= ALWAYS) | (self.first <= 1 - ALWAYS)
+        contrary, information = highest < 0, self.asked * d**2
+        is_close = information[contrary].sum() > LEAST_CAMP * information[~contrary].sum()
+        are_camps = contrary.any() and is_close and not self.counts["known"]
+        return {
+            "coins": (low <= 0) & (highest >= 0) & (high < coin) & (low > -coin) & (error > 0),
+            "contrary": contrary,
+            "doubtful": (d < 0) & (highest >= 0) & (high < coin) & (low <= -coin),
+            "one-sided": sided & (self.asked >= LEAST_VERDICTS) & self.has_positions,
+            "agreeing": low > 0,
+            "camps": np.full(len(d), bool(are_camps)),
+        }
+
+    @property
+    def has_camps(self) -> bool:
+        """Whether judges are in two camps, and nothing says which is right."""
+        return bool(self.kinds["camps"].any())
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """What is remarkable of each judge, "" if nothing is."""
+        kinds, first, camps = self.kinds, self.first, self.kinds["camps"]
+        sure = (np.abs(self.bias) > WIDTH * self.bias_error) & (np.abs(self.bias) >= LEAST_BIAS)
+        always, few = kinds["one-sided"], self.asked < LEAST_VERDICTS
+        remarks = {
+            "tosses coins": kinds["coins"],
+            "contrarian": kinds["contrary"] & ~camps,
+            "camp 1": kinds["agreeing"] & camps,
+            "camp 2": kinds["contrary"] & camps,
+            "perhaps contrary; too few verdicts": kinds["doubtful"],
+            "always the first": always & (first == 1),
+            "always the second": always & (first == 0),
+            "nearly always the first ({first:.0%})": always & (first >= ALWAYS) & (first < 1),
+            "nearly always the second ({second:.0%})": always & (first < ALWAYS) & (first > 0),
+            "prefers the first": sure & (self.bias > 0) & ~always,
+            "prefers the second": sure & (self.bias < 0) & ~always,
+            "nothing but ties": ~few & (self.tied == 1),
+        }
+        return [
+            "; ".join(text.format(first=share, second=1 - share) for text, those in remarks.items() if those[place])
+            for place, share in enumerate(first.tolist())
+        ]
+
+    @cached_property
+    def table(self) -> dict[str, Column]:
+        """The columns of the ranking, the best candidate first; with the part, if there are several."""
+        half, order = WIDTH * self.error, self.order
+        scores = {"": self.score, "_low": self.score - half, "_high": self.score + half}
+        columns = {"candidate": self.candidates}
+        if self.n_parts > 1:
+            columns["part"] = self.part + 1
+        columns |= {end.strip("_") or "score": values for end, values in scores.items()}
+        columns |= {"rank": self.rank, "rank_low": self.rank_low, "rank_high": self.rank_high}
+        tallies = self.tallies if (self.tallies % 1).any() else self.tallies.astype(np.int64)
+        columns |= dict(zip(("comparisons", "wins", "ties"), tallies, strict=True))
+        columns |= {f"elo{end}": ELO_MEAN + ELO_UNIT * values for end, values in scores.items()}
+        return {name: to_column(values[order]) for name, values in columns.items()}
+
+    @cached_property
+    def judge_table(self) -> dict[str, Column]:
+        """The columns of the report on judges, those with most verdicts first."""
+        order = np.lexsort((np.arange(len(self.workers)), -self.asked))
+        asked = self.asked if (self.asked % 1).any() else self.asked.astype(np.int64)
+        columns: dict[str, Any] = {"worker": self.workers, "comparisons": asked}
+        figures = {
+            "discrimination": (self.discrimination, self.discrimination_error),
+            "position_bias": (self.bias, self.bias_error),
+        }
+        for name, (value, error) in figures.items():
+            columns |= {name: value, f"{name}_low": value - WIDTH * error, f"{name}_high": value + WIDTH * error}
+        columns |= {"agreement": self.agreement, "ties": self.tied, "first": self.first}
+        columns["remarks"] = np.array(self.remarks, object)
+        return {name: to_column(values[order]) for name, values in columns.items()}
+
+    def next_comparisons(self, n: int, workers: object = None) -> dict[str, Column]:
+        r"""The columns of a table of comparisons to ask for: left, right, worker, gain.
+
+        With lead :math:`\Delta_q` and posterior variance :math:`V_q` of the scores of pair q, and :math:`p_q =
+        \Phi(\Delta_q / \sqrt{V_q})`, a ranking drawn from the posterior has :math:`\sum_q 2 p_q (1 - p_q)` pairs in
+        another order than the truth: what Kendall's tau counts. A verdict on the pair with the contrast x tells
+        :math:`w = d_m^2 \kappa` about its lead, where :math:`\kappa` is the information about z (the mean of both
+        orders of the two). To first order, :math:`p_q (1 - p_q)` is expected to fall by :math:`\varphi_q^2 / V_q`
+        times what :math:`V_q` falls by, with :math:`\varphi_q` the normal density at :math:`\Delta_q / \sqrt{V_q}`.
+        Over all pairs this is
+
+        .. math:: \frac{2 w \, x^T \Sigma L \Sigma x}{1 + w \, x^T \Sigma x}, \qquad
+                  L = \sum_q \frac{\varphi_q^2}{V_q} x_q x_q^T
+
+        So a verdict counts for all pairs whose order depends on it, and not only for the one that is asked about.
+
+        After each choice the covariance is what it will be after the answer, :math:`\Sigma - \frac{w}{1 + w V} \Sigma
+        x x^T \Sigma` with the same L, so that a list does not ask the same thing again and again. No judge gets more
+        than twice an equal share of the questions: if the best one got all, a judge who seems sharp by chance would
+        decide the ranking. Judges who toss coins or prefer the worse candidate get none. Of parts that were never
+        compared with each other the order is open.
+        """
+        # Those named are asked; else all who neither toss coins nor prefer the worse candidate, of two camps both.
+        kinds = self.kinds
+        judges = np.flatnonzero(~kinds["coins"] & (~kinds["contrary"] | kinds["camps"]))
+        if workers is not None:
+            named = workers.ravel() if isinstance(workers, np.ndarray) else workers
+            listed = list(named) if isinstance(named, (list, tuple, set, np.ndarray)) else [named]
+            judges = np.unique(lookup(self.workers, to_column(listed)))
+            if not len(judges) or judges[0] < 0:
+                known = f"judges of the fit, such as {listing(self.workers.tolist(), 5)}"
+                raise parameter_error("workers", "next_comparisons", known, workers)
+        elif not len(judges):
+            judges = np.arange(len(self.workers))
+        # Where it is not known which camp is right, both are asked alike.
+        limit = -(-(1 if self.has_camps else MOST_SHARE) * n // len(judges))
+        # All pairs, or those that are nearest in the ranking if there are very many.
+        c, order = len(self.candidates), self.order
+        reach = max(1, min(c - 1, MOST_PAIRS // c))
+        place, gap = np.divmod(np.arange(c * reach), reach)
+        inside = place + gap + 1 < c
+        first, second = order[place[inside]], order[(place + gap + 1)[inside]]
+        ahead = self.score[first] - self.score[second]
+        spread = (APART * self.spreads[0]) ** 2 if self.n_parts > 1 else 0.0
+        covariance = self.covariance + spread * (self.part[:, None] == self.part[None, :])
+
+        def contrast(matrix: Floats) -> Floats:  # x' A x of each pair
+            own = np.diag(matrix)
+            return np.asarray(own[first] + own[second] - 2 * matrix[first, second])
+
+        asked = np.zeros(len(self.workers), np.int64)
+        shown = np.zeros(len(self.candidates), np.int64)  # how often on the left, less how often on the right
+        rows: list[tuple[int, int, int, float]] = []
+        with one_thread():  # the same last bits for any number of threads
+            variance = np.maximum(contrast(covariance), LEAST_VARIANCE)
+            weights = np.zeros_like(covariance)
+            weights[first, second] = np.exp(-(ahead**2) / variance) / (2 * np.pi * variance)
+            weights += weights.T
+            doubt = np.diag(weights.sum(axis=1)) - weights
+            fall = covariance @ doubt @ covariance
+            for _ in range(n):
+                free = judges[asked[judges] < limit]
+                tried = free[np.argsort(-np.abs(self.discrimination[free]), kind="stable")][:N_TRIED]
+                d, bias = (each[tried][:, None] for each in (self.discrimination, self.bias))
+                # Which of the two is shown first is settled later, so that sides are even: the mean of both orders.
+                both = [find_odds(d * ahead + side * bias, self.log_tie) for side in (1, -1)]
+                information = d * d * np.mean([(1 - tie) - lead**2 for tie, lead, _ in both], axis=0) / 4
+                gain = 2 * information * contrast(fall) / (1 + information * contrast(covariance))
+                best = np.unravel_index(np.argmax(gain), gain.shape)
+                judge, pair, gained, told = tried[best[0]], best[1], float(gain[best]), float(information[best])
+                a, b = int(first[pair]), int(second[pair])
+                if shown[a] > shown[b]:  # sides are to be even
+                    a, b = b, a
+                shown[a], shown[b] = shown[a] + 1, shown[b] - 1
+                asked[judge] += 1
+                rows.append((a, b, judge, gained))
+                moved = covariance[:, a] - covariance[:, b]
+                share = told / (1 + told * (moved[a] - moved[b]))
+                doubted = doubt @ moved
+                both_ways, square = np.outer(moved, covariance @ doubted), np.outer(moved, moved)
+                fall = fall - share * (both_ways + both_ways.T) + share**2 * float(moved @ doubted) * square
+                covariance = covariance - share * square
+        left, right, who, gains = (np.array(each) for each in zip(*rows, strict=True))
+        columns = {"left": self.candidates[left], "right": self.candidates[right]}
+        if self.has_workers:
+            columns["worker"] = self.workers[who]
+        return {name: to_column(values) for name, values in (columns | {"gain": gains.astype(np.float64)}).items()}
+
+
+def find_wins(ahead: Floats, log_tie: float) -> Floats:
+    """Win probabilities for leads in score. A tie counts half, and no side is preferred.
+
+    >>> find_wins(np.array([0.0, 100.0]), 0.0)
+    array([0.5, 1. ])
+    """
+    return (1 + find_odds(ahead, log_tie)[1]) / 2
+
+
+def find_parts(data: Comparisons) -> Integers:
+    """The part that each candidate belongs to: those that were compared, directly or through others.
+
+    Parts are numbered by size, the largest first, and equal ones by their first candidate.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components  # which takes long to load
+
+    n = data.n_candidates
+    edges = coo_array((np.ones(data.n_comparisons), (data.left, data.right)), shape=(n, n))
+    _, part = connected_components(edges, directed=False)
+    sizes, first = np.bincount(part), np.unique(part, return_index=True)[1]
+    number = np.empty(len(sizes), np.int64)
+    number[np.lexsort((first, -sizes))] = np.arange(len(sizes))
+    return np.asarray(number[part])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,7 +493,6 @@ class BradleyTerry(Standalone[Ranking]):
 
     def _adopt(self, found: Ranking) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._ranking_table = build_report(found.table, "pyarrow")
         self.findings_ = check_ranking(found)
         return super()._adopt(found)
 
@@ -133,15 +523,86 @@ class BradleyTerry(Standalone[Ranking]):
                 f"There are {data.n_candidates:,} candidates and only {n}: each needs at least {VERDICTS_EACH}.",
                 "Leave out candidates that were hardly compared, or collect more verdicts.",
             )
+        # All known verdicts are those of one judge more.
         known = None if gold is None else open_verdicts(gold, data.candidates)
-        learned = self.discrimination == "learn", self.position_bias == "learn"
-        search = self.max_iter, self.tol, self.n_draws, self.seed, self.callback
-        return self._adopt(rank_comparisons(data, known, learned, *search))
+        both = data if known is None else data.add_known(known)
+        learned = self.discrimination == "learn", self.position_bias == "learn" and data.has_positions
+        cells, part, middle, m = count_verdicts(both, *learned), find_parts(both), None, data.n_workers
+        with one_thread():  # the same bits whatever the number of threads
+            vector, spreads, n_iter, converged = fit(cells, self.max_iter, self.tol, self.callback)
+            curvature = find_curvature(cells, vector, spreads)
+            if both.item is not None:
+                step = max(1, both.n_items // max(MOST_ITEMS, ITEMS_PER_CANDIDATE * data.n_candidates))
+                some = both.keep(np.flatnonzero(both.item % step == 0))
+                by_item = count_verdicts(some, *learned, by_item=True)
+                item = some.item[by_item.first] // step  # type: ignore[index]
+                middle = square_items(by_item, item, vector, curvature, both.n_items)
+            covariance, root = find_covariance(cells, curvature, part, middle)
+            score, size = vector[cells.kind == SCORE], np.bincount(part)
+            score = score - (np.bincount(part, score) / size)[part]
+            rank, rank_low, rank_high = rank_draws(score, root, part, self.n_draws, self.seed)
+
+        weight, decided, tied = data.weights, data.verdict != TIE, data.verdict == TIE
+        wins = np.bincount(data.left, weight * (data.verdict == LEFT), data.n_candidates)
+        wins += np.bincount(data.right, weight * (data.verdict == RIGHT), data.n_candidates)
+        seen, ties = (
+            sum(np.bincount(side, counted, data.n_candidates) for side in (data.left, data.right))
+            for counted in (weight, weight * tied)
+        )
+        ahead = score[data.left] - score[data.right]
+        agrees = np.where(data.verdict == LEFT, ahead > 0, (data.verdict == RIGHT) & (ahead < 0))
+        asked, n_decided, n_agreeing, n_left, n_tied = (
+            sum_by(data.worker, weight * rows, m) for rows in (1.0, decided, agrees, data.verdict == LEFT, tied)
+        )
+        repeated = contradicted = 0
+        if data.item is not None and data.has_workers and data.has_positions:
+            # A pair that is shown the other way round is another question.
+            question = group_rows(data.worker, data.item, data.left, data.right)[0]
+            n_asked, n_said = int(question.max()) + 1, len(group_rows(question, data.verdict)[1])
+            repeated, contradicted = data.n_comparisons - n_said, n_said - n_asked
+        n_known = 0 if known is None else known.n_comparisons
+        of_all = data.n_comparisons, data.n_items, len(data.groups), n_known, repeated, contradicted
+        counts = dict(zip(COUNTS, (*of_all, float(weight.sum()), float(weight[tied].sum())), strict=True))
+        error = np.sqrt(curvature.variance * cells.learned)
+        with np.errstate(invalid="ignore"):
+            found = Ranking(
+                candidates=data.candidates,
+                workers=data.workers,
+                part=part,
+                score=score,
+                covariance=covariance,
+                rank=rank,
+                rank_low=rank_low,
+                rank_high=rank_high,
+                tallies=np.array([seen, wins, ties]),
+                discrimination=vector[cells.kind == DISCRIMINATION][:m],
+                bias=vector[cells.kind == BIAS][:m],
+                discrimination_error=error[cells.kind == DISCRIMINATION][:m],
+                bias_error=error[cells.kind == BIAS][:m],
+                asked=asked,
+                agreement=n_agreeing / n_decided,
+                tied=n_tied / asked,
+                first=n_left / n_decided,
+                counts=counts,
+                has_workers=data.has_workers,
+                has_positions=data.has_positions,
+                log_tie=float(vector[data.n_candidates]),
+                spreads=tuple(spreads[[SCORE, DISCRIMINATION, BIAS, EFFECT]].tolist()),
+                n_iter=n_iter,
+                converged=converged,
+                backend=data.backend,
+                columns=dict(data.columns),
+            )
+        if found.has_camps:  # the reverse order may be the right one: intervals of ranks hold it too
+            last = size[part] + 1
+            low, high = np.minimum(rank_low, last - rank_high), np.maximum(rank_high, last - rank_low)
+            found = replace(found, rank_low=low, rank_high=high)
+        return self._adopt(found)
 
     @property
     def ranking_(self) -> Any:
         """The candidates from the best to the worst, with scores, ranks and intervals."""
-        return self.result_ and self._ranking_table
+        return build_report(self.result_.table, "pyarrow")
 
     @property
     def candidates_(self) -> Values:
@@ -245,7 +706,7 @@ class BradleyTerry(Standalone[Ranking]):
         """
         if not is_whole(n) or n < 1:
             raise parameter_error("n", "next_comparisons", "a whole number >= 1", n)
-        return build_report(list_next_comparisons(self.result_, int(n), workers), self.result_.backend)
+        return build_report(self.result_.next_comparisons(int(n), workers), self.result_.backend)
 
     def overview(self, title: str = "", winners: str = "") -> Document:
         """What terminals, notebooks and JSON show; `winners` says how the column of winners was read."""
@@ -256,6 +717,7 @@ class BradleyTerry(Standalone[Ranking]):
         return report_ranking(self.result_, self.findings_, title, type(self).__name__)
 
     def _describe(self) -> str:
-        numbers = self.result_.numbers
-        judges = f" of {plural(len(self.result_.workers), 'judge')}" if numbers.has_workers else ""
-        return f"{plural(numbers.comparisons, 'verdict')}{judges} on {plural(len(self.candidates_), 'candidate')}"
+        found = self.result_
+        judges = f" of {plural(len(found.workers), 'judge')}" if found.has_workers else ""
+        verdicts = plural(int(found.counts["comparisons"]), "verdict")
+        return f"{verdicts}{judges} on {plural(len(self.candidates_), 'candidate')}"

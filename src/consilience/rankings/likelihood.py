@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
@@ -156,23 +155,15 @@ def group_rows(*keys: Integers) -> tuple[Integers, Integers, Integers]:
     return code, first, count
 
 
-class Odds(NamedTuple):
-    """Probability of a tie, probability of left less that of right, and log normaliser."""
-
-    tie: Floats
-    lead: Floats
-    log_total: Floats
-
-
-def find_odds(z: Floats, log_tie: float) -> Odds:
-    r"""Probabilities of verdicts for z, and :math:`\log(e^{z/2} + e^{-z/2} + \nu)`.
+def find_odds(z: Floats, log_tie: float) -> tuple[Floats, Floats, Floats]:
+    r"""Probability of a tie, that of left less that of right, and :math:`\log(e^{z/2} + e^{-z/2} + \nu)`.
 
     All are divided by the largest of the first two terms, so that nothing overflows.
 
     >>> tie, lead, log_total = find_odds(np.array([0.0, 2000.0]), 0.0)
     >>> tie.round(2).tolist(), lead.tolist(), log_total.round(2).tolist()
     ([0.33, 0.0], [0.0, 1.0], [1.1, 1000.0])
-    >>> find_odds(np.zeros(1), 1e4).tie.tolist()
+    >>> find_odds(np.zeros(1), 1e4)[0].tolist()
     [1.0]
     """
     half = np.abs(z) / 2
@@ -180,16 +171,15 @@ def find_odds(z: Floats, log_tie: float) -> Odds:
     tie = np.exp(min(log_tie, MOST_LOG)) * smaller
     square = smaller * smaller
     total = 1 + square + tie
-    return Odds(tie / total, np.copysign(1 - square, z) / total, half + np.log(total))
+    return tie / total, np.copysign(1 - square, z) / total, half + np.log(total)
 
 
-def predict_cells(cells: VerdictCells, vector: Floats) -> tuple[Odds, Floats, Floats]:
-    """Odds and z of each cell, and the derivatives of z by the five parameters of the cell, (5, R)."""
+def find_slopes(cells: VerdictCells, vector: Floats) -> tuple[Floats, Floats]:
+    """The log odds z of each cell, and their derivatives by the five parameters of the cell, (5, R)."""
     left, right, discrimination, bias, effect = vector[cells.columns]
     ahead = left - right
     z = discrimination * ahead + bias + cells.sign * effect
-    slopes = np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
-    return find_odds(z, float(vector[cells.sizes[SCORE]])), z, slopes
+    return z, np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
 
 
 def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
@@ -198,26 +188,17 @@ def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[flo
     A cell adds :math:`n \log(e^{z/2} + e^{-z/2} + \nu) - (n_l - n_r) z / 2 - n_t \log \nu`, with the derivative
     :math:`(n (p_l - p_r) - n_l + n_r) / 2` by z.
     """
-    odds, z, slopes = predict_cells(cells, vector)
-    loss = float(np.sum(cells.n * odds.log_total - cells.lead * z / 2))
-    slopes *= (cells.n * odds.lead - cells.lead) / 2
+    c, n_ties, (z, slopes) = cells.sizes[SCORE], float(cells.ties.sum()), find_slopes(cells, vector)
+    tie, lead, log_total = find_odds(z, float(vector[c]))
+    loss = float(np.sum(cells.n * log_total - cells.lead * z / 2))
+    slopes *= (cells.n * lead - cells.lead) / 2
     gradient = np.bincount(cells.columns.ravel(), slopes.ravel(), len(vector))
-    n_candidates, n_ties = cells.sizes[SCORE], float(cells.ties.sum())
-    if cells.learned[n_candidates]:
-        loss -= n_ties * float(vector[n_candidates])
-        gradient[n_candidates] = np.sum(cells.n * odds.tie) - n_ties
+    if cells.learned[c]:
+        loss -= n_ties * float(vector[c])
+        gradient[c] = np.sum(cells.n * tie) - n_ties
     off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
     pull = off / spreads[cells.kind] ** 2
     return loss + float(np.sum(off * pull)) / 2, (gradient + pull) * cells.learned
-
-
-def find_diagonal(cells: VerdictCells, vector: Floats, spreads: Floats) -> Floats:
-    """The expected curvature of each parameter taken alone."""
-    odds, _, slopes = predict_cells(cells, vector)
-    weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
-    diagonal = np.bincount(cells.columns.ravel(), (weight * slopes**2).ravel(), len(vector))
-    diagonal[cells.sizes[SCORE]] = np.sum(cells.n * odds.tie * (1 - odds.tie))
-    return np.asarray(diagonal + spreads[cells.kind] ** -2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,11 +239,12 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     n_inner, size = c + 1, len(vector)
     precision = spreads[cells.kind] ** -2.0 * cells.learned
     precision[c] = spreads[LOG_TIE] ** -2.0
-    odds, _, slopes = predict_cells(cells, vector)
+    z, slopes = find_slopes(cells, vector)
+    tie, lead, _ = find_odds(z, float(vector[c]))
     slopes *= cells.learned[cells.columns]
     # The variance of 1/2, -1/2 or 0 for left, right and tie; and its covariance with a tie.
-    weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
-    with_tie = -cells.n * odds.tie * odds.lead / 2
+    weight = cells.n * ((1 - tie) - lead**2) / 4
+    with_tie = -cells.n * tie * lead / 2
     gain = np.bincount(cells.columns[4], weight * slopes[4] ** 2, size)
     share = 1 / (1 + (spreads[EFFECT] * slopes[4]) ** 2 * gain[cells.columns[4]])
     weight, with_tie = weight * share, with_tie * share
@@ -276,7 +258,7 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     inner[:c, :c] = np.diag(pairs.sum(axis=1)) - pairs
     inner[:c, c] = np.bincount(cells.columns[:2].ravel(), (with_tie * slopes[:2]).ravel(), c)
     inner[c, :c] = inner[:c, c]
-    inner[c, c] = np.sum(cells.n * odds.tie * (1 - odds.tie))
+    inner[c, c] = np.sum(cells.n * tie * (1 - tie))
     inner[np.arange(n_inner), np.arange(n_inner)] += precision[:n_inner]
 
     both = [weight * slopes[a] * slopes[b] for b in (2, 3) for a in (0, 1)]
@@ -312,52 +294,35 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
 # ----------------------------------------------------------------------------------------------------------------- fit
 
 
-class RankingFit(NamedTuple):
-    """The parameters, the spread of each kind of them, and how the search ended."""
-
-    vector: Floats
-    spreads: Floats
-    n_iter: int
-    converged: bool
-
-
 def fit(
-    cells: VerdictCells, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None
-) -> RankingFit:
-    """Learn parameters and spreads. The callback gets the progress of each round.
-
-    With contrary judges, the order and its reverse are both maxima. If some verdicts are known, the search is repeated
-    from the reverse, and the better maximum is taken.
-    """
-    # All judges begin alike, with as many ties as there are. Scores begin with the share of verdicts that each
-    # candidate won, which is on the right side for most of them: at 0 everywhere, discriminations have no gradient.
-    c, (left, right) = cells.sizes[SCORE], cells.columns[:2]
-    won = np.bincount(left, cells.lead, c) - np.bincount(right, cells.lead, c)
-    asked = np.bincount(left, cells.n, c) + np.bincount(right, cells.n, c)
-    vector, n_ties = cells.mean.copy(), float(cells.ties.sum())
-    vector[:c] = won / (asked + 2)
-    if n_ties:
-        vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
-    found = alternate(cells, RankingFit(vector, USUAL, 0, False), max_iter, tol, callback)
-    is_judge = cells.kind == DISCRIMINATION
-    learned = is_judge & cells.learned
-    if learned.sum() == is_judge.sum() or not (found.vector[learned] < 0).any():
-        return found
-    reverse = np.where(learned, 2 - found.vector, np.where(cells.kind == SCORE, -found.vector, found.vector))
-    other = alternate(cells, found._replace(vector=reverse), max_iter, tol)
-    losses = [find_loss(cells, each.vector, found.spreads)[0] for each in (found, other)]
-    return other if losses[1] < losses[0] else found
-
-
-def alternate(
     cells: VerdictCells,
-    start: RankingFit,
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
-) -> RankingFit:
-    """Learn parameters and spreads in turns, until the spreads settle."""
-    vector, spreads, n_iter, _ = start
+    start: tuple[Floats, Floats, int] | None = None,
+) -> tuple[Floats, Floats, int, bool]:
+    """Learn parameters and spreads in turns, until the spreads settle. The callback gets the progress of each round.
+
+    With contrary judges, the order and its reverse are both maxima. If some verdicts are known, the search is repeated
+    from the reverse, and the better maximum is taken.
+
+    Returns
+    -------
+    tuple
+        The parameters, the spread of each kind of them, the number of iterations, and whether the search settled.
+    """
+    c, (left, right), is_first = cells.sizes[SCORE], cells.columns[:2], start is None
+    if start is None:
+        # All judges begin alike, with as many ties as there are. Scores begin with the share of verdicts that each
+        # candidate won, which is on the right side for most of them: at 0 everywhere, discriminations have no gradient.
+        won = np.bincount(left, cells.lead, c) - np.bincount(right, cells.lead, c)
+        asked = np.bincount(left, cells.n, c) + np.bincount(right, cells.n, c)
+        vector, n_ties = cells.mean.copy(), float(cells.ties.sum())
+        vector[:c] = won / (asked + 2)
+        if n_ties:
+            vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
+        start = vector, USUAL, 0
+    vector, spreads, n_iter = start
     n_learned = np.bincount(cells.kind, cells.learned, 5)
     n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
     for number in range(ROUNDS):
@@ -372,10 +337,20 @@ def alternate(
         if callback is not None:
             callback(Progress(number + 1, ROUNDS, -find_loss(cells, vector, spreads)[0], change))
         if change < SETTLED:
-            return RankingFit(vector, spreads, n_iter, converged)
+            break
         spreads = learned
-    vector, n_more, _ = search(cells, vector, spreads, max_iter, tol)
-    return RankingFit(vector, spreads, n_iter + n_more, False)
+    else:
+        vector, n_more, _ = search(cells, vector, spreads, max_iter, tol)
+        n_iter, converged = n_iter + n_more, False
+
+    judges = cells.kind == DISCRIMINATION
+    own = judges & cells.learned
+    if not is_first or own.sum() == judges.sum() or not (vector[own] < 0).any():
+        return vector, spreads, n_iter, converged
+    reverse = np.where(own, 2 - vector, np.where(cells.kind == SCORE, -vector, vector))
+    other = fit(cells, max_iter, tol, start=(reverse, spreads, n_iter))
+    losses = [find_loss(cells, each, spreads)[0] for each in (vector, other[0])]
+    return other if losses[1] < losses[0] else (vector, spreads, n_iter, converged)
 
 
 def search(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, tol: float) -> tuple[Floats, int, bool]:
@@ -386,8 +361,14 @@ def search(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, 
     """
     from scipy.optimize import minimize  # here, for it takes long to import and few need it
 
+    # The expected curvature of each parameter taken alone.
+    c, (z, slopes) = cells.sizes[SCORE], find_slopes(cells, vector)
+    tie, lead, _ = find_odds(z, float(vector[c]))
+    weight = cells.n * ((1 - tie) - lead**2) / 4
+    diagonal = np.bincount(cells.columns.ravel(), (weight * slopes**2).ravel(), len(vector))
+    diagonal[c] = np.sum(cells.n * tie * (1 - tie))
     free = np.flatnonzero(cells.learned)
-    scale = np.sqrt(find_diagonal(cells, vector, spreads)[free])
+    scale = np.sqrt((diagonal + spreads[cells.kind] ** -2.0)[free])
     centred = np.flatnonzero(cells.kind[free] == DISCRIMINATION)
 
     def place(scaled: Floats) -> Floats:
@@ -448,43 +429,33 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Cur
     curvature's own K. With few items the sum says little about single candidates, so it is mixed with that K, times how
     much larger the sum is on the whole.
     """
-    c, n_rows = cells.sizes[SCORE], len(found.schur)
-    sums = sum_squares(cells, item, vector, found)
-    is_free = (cells.learned | (cells.kind == LOG_TIE)) & (np.arange(len(vector)) < c + 1 + 2 * cells.sizes[2])
-    n_free = float(is_free.sum() - (n_rows > c + 1) - np.sum((found.precision * found.variance)[is_free]))
-    n_looked = int(item.max()) + 1
-    total = sums * (n_items / n_looked) * n_items / (n_items - min(n_free, n_items / 2))
+    c, (n_rows, n_columns), n_looked = cells.sizes[SCORE], found.explained.shape, int(item.max()) + 1
+    z, slopes = find_slopes(cells, vector)
+    tie, lead, _ = find_odds(z, float(vector[c]))
+    slopes *= cells.learned[cells.columns] * (cells.n * lead - cells.lead) / 2
+    places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
+    entries = np.append(slopes.ravel(), cells.n * tie - cells.ties)
+    gradients = csr_array(coo_array((entries, places), shape=(n_looked, len(vector))))
+    inner, outer = gradients[:, : c + 1], gradients[:, c + 1 : c + 1 + n_columns]
+    sums, at_once = np.zeros((n_rows, n_rows)), max(1, MOST_ENTRIES // n_rows)
+    for start in range(0, n_looked, at_once):
+        some = slice(start, start + at_once)
+        left = -(outer[some] @ found.explained.T).toarray()
+        left[:, : c + 1] += inner[some].toarray()
+        sums += left.T @ left
 
+    is_free = (cells.learned | (cells.kind == LOG_TIE)) & (np.arange(len(vector)) < c + 1 + n_columns)
+    n_free = float(is_free.sum() - (n_rows > c + 1) - np.sum((found.precision * found.variance)[is_free]))
+    total = sums * (n_items / n_looked) * n_items / (n_items - min(n_free, n_items / 2))
     own, border = found.schur.copy(), slice(c + 1, n_rows)
     own[border], own[:, border], own[border, border] = 0.0, 0.0, -found.schur[border, border]
-    of_judges = found.precision[c + 1 : c + 1 + found.explained.shape[1]]
-    prior = (csr_array(found.explained * of_judges) @ found.explained.T).toarray()
+    prior = (csr_array(found.explained * found.precision[c + 1 : c + 1 + n_columns]) @ found.explained.T).toarray()
     prior[np.arange(c + 1), np.arange(c + 1)] += found.precision[: c + 1]
     own -= prior
     excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), 1e-300)
     share = n_items / (n_items + c)
     mixed = share * total + (1 - share) * excess * own
     return np.asarray(mixed * max(1.0, 1 / max(excess, 1e-300)) + prior)
-
-
-def sum_squares(cells: VerdictCells, item: Integers, vector: Floats, found: Curvature) -> Floats:
-    """The sum over items of the squared gradients by scores and ties, without what judges explain, (S, S)."""
-    c, (n_rows, n_columns) = cells.sizes[SCORE], found.explained.shape
-    odds, _, slopes = predict_cells(cells, vector)
-    slopes *= cells.learned[cells.columns] * (cells.n * odds.lead - cells.lead) / 2
-    places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
-    entries = np.append(slopes.ravel(), cells.n * odds.tie - cells.ties)
-    n_items = int(item.max()) + 1
-    gradients = csr_array(coo_array((entries, places), shape=(n_items, len(vector))))
-    inner, outer = gradients[:, : c + 1], gradients[:, c + 1 : c + 1 + n_columns]
-    total = np.zeros((n_rows, n_rows))
-    at_once = max(1, MOST_ENTRIES // n_rows)
-    for start in range(0, n_items, at_once):
-        some = slice(start, start + at_once)
-        left = -(outer[some] @ found.explained.T).toarray()
-        left[:, : c + 1] += inner[some].toarray()
-        total += left.T @ left
-    return total
 
 
 def rank_draws(score: Floats, root: Floats, part: Integers, n_draws: int, seed: int) -> tuple[Integers, ...]:

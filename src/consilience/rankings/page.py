@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import chdtrc
@@ -31,7 +32,9 @@ from ..errors import ConsilienceWarning, ConvergenceWarning, DataWarning, Python
 from ..kernels import Truths
 from ..results.findings import Finding
 from .likelihood import WIDTH
-from .ranking import Ranking, list_next_comparisons
+
+if TYPE_CHECKING:
+    from .bradley_terry import Ranking
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
 MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_DRAWN, MOST_NEXT = 40, 10, 60, 20, 10
@@ -53,32 +56,38 @@ _AVERAGE = (
     "differences."
 )
 _CONFUSED = "Check whether they were asked for the worse one, or have the two sides confused."
-# The section of the report that shows more, by the kind of finding.
-PLACES = dict.fromkeys(("camps", "contrary", "coins", "same place", "position"), "judges") | {"first two": "wins"}
-# Kinds that say that the ranking should not be relied on; and those of which `rank` warns.
-BAD = ("parts", "no order", "camps", "chance")
-WARNINGS: dict[str, type[ConsilienceWarning]] = {
-    **dict.fromkeys(("parts", "no order", "camps", "contrary", "repeats"), DataWarning),
-    "unsettled": ConvergenceWarning,
+# By the kind of finding: how serious it is, the warning that `rank` gives, and the section that shows more.
+KINDS: dict[str, tuple[str, type[ConsilienceWarning] | None, str]] = {
+    "parts": ("bad", DataWarning, ""),
+    "no order": ("bad", DataWarning, ""),
+    "unsettled": ("care", ConvergenceWarning, ""),
+    "camps": ("bad", DataWarning, "judges"),
+    "chance": ("bad", None, ""),
+    "contrary": ("care", DataWarning, "judges"),
+    "repeats": ("care", DataWarning, ""),
+    "coins": ("care", None, "judges"),
+    "same place": ("care", None, "judges"),
+    "position": ("care", None, "judges"),
+    "first two": ("care", None, "wins"),
+    "one judge": ("care", None, ""),
 }
 
 
 def check_ranking(found: Ranking) -> list[Finding]:
     """All that is to be said of a ranking, the most serious first."""
-    numbers, judges, kinds, findings = found.numbers, found.judges, found.kinds, list[Finding]()
-    are_ties = numbers.ties >= numbers.weight
+    counts, kinds, findings = found.counts, found.kinds, list[Finding]()
+    are_ties = counts["ties"] >= counts["weight"]
 
     def add(kind: str, problem: str, *remedies: str | Sentence) -> None:
-        level = "bad" if kind in BAD else "care"
-        given = {"category": WARNINGS.get(kind), "kind": kind, "place": PLACES.get(kind, "")}
-        findings.append(Finding(problem, remedies, level, **given))  # type: ignore[arg-type]
+        level, category, place = KINDS[kind]
+        findings.append(Finding(problem, remedies, level, None, category, kind, place))  # type: ignore[arg-type]
 
     def name(which: Truths, one: str, several: str) -> str:
         names = join_names(map(str, found.workers[which].tolist()))
         return f"{plural(int(which.sum()), 'judge')} {one if which.sum() == 1 else several}: {names}."
 
     def share(which: Truths) -> str:
-        return f"Their verdicts ({judges.comparisons[which].sum() / judges.comparisons.sum():.0%} of all)"
+        return f"Their verdicts ({found.asked[which].sum() / found.asked.sum():.0%} of all)"
 
     if found.n_parts > 1:
         sizes = join_names(f"{size:,}" for size in np.bincount(found.part).tolist())
@@ -93,41 +102,46 @@ def check_ranking(found: Ranking) -> list[Finding]:
         add("no order", "All verdicts are ties: they tell no order.", *remedies)
     if not found.converged:
         add("unsettled", "The fit did not settle: scores may still change.", Sentence("Raise {max_iter}."))
-    if kinds.two_camps:
-        first, second = int(kinds.agreeing.sum()), int(kinds.contrary.sum())
+    if found.has_camps:
+        first, second = int(kinds["agreeing"].sum()), int(kinds["contrary"].sum())
         camps = f"Judges are in two camps of {first:,} and {second:,} that prefer opposite candidates."
         if not first:
             verb = "prefers" if second == 1 else "prefer"
             camps = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
         problem = f"{camps} The verdicts do not tell which is right: the order may be the wrong way round."
         add("camps", problem, Sentence("Give some known verdicts with {gold}."), _CONFUSED)
-    if not are_ties and not kinds.two_camps and chance_of_coins(found) > LEAST_CHANCE:
-        n = plural(numbers.comparisons, "verdict")
+    if not are_ties and not found.has_camps and chance_of_coins(found) > LEAST_CHANCE:
+        n = plural(int(counts["comparisons"]), "verdict")
         problem = f"These {n} agree no better than chance: coins would give an order that looks as good."
         add("chance", problem, "Ask for more verdicts.", "Check the columns, and how judges understood the question.")
-    if kinds.contrary.any() and not kinds.two_camps:
-        who = name(kinds.contrary, "prefers the worse candidate", "prefer the worse candidate")
+    if kinds["contrary"].any() and not found.has_camps:
+        who = name(kinds["contrary"], "prefers the worse candidate", "prefer the worse candidate")
         problem = f"{who} Their verdicts count the other way round, and make scores of an average judge smaller."
         add("contrary", problem, _CONFUSED)
-    least, same = max(1, LEAST_REPEATED * numbers.comparisons), "what they said of the same pair and item."
-    if numbers.repeated >= least:
-        rows = f"In {plural(numbers.repeated, 'row')} a judge says again {same}"
-        add("repeats", f"{rows} Each counts as a verdict of its own.", "If they are copies, drop them.")
-    if numbers.contradicted >= least:
-        rows = f"In {plural(numbers.contradicted, 'row')} a judge contradicts {same}"
-        add("repeats", f"{rows} All of them count.", "If the later ones are corrections, drop the earlier ones.")
-    if kinds.coins.any():
-        who = f"{name(kinds.coins, 'tosses coins', 'toss coins')} {share(kinds.coins)}"
+    same = "what they said of the same pair and item."
+    for what, does, counting, remedy in (
+        ("repeated", "says again", "Each counts as a verdict of its own.", "If they are copies, drop them."),
+        (
+            "contradicted",
+            "contradicts",
+            "All of them count.",
+            "If the later ones are corrections, drop the earlier ones.",
+        ),
+    ):
+        if counts[what] >= max(1, LEAST_REPEATED * counts["comparisons"]):
+            add("repeats", f"In {plural(int(counts[what]), 'row')} a judge {does} {same} {counting}", remedy)
+    if kinds["coins"].any():
+        who = f"{name(kinds['coins'], 'tosses coins', 'toss coins')} {share(kinds['coins'])}"
         problem = f"{who} hardly count for the order. {_AVERAGE}"
         add("coins", problem, "Ask others, or look at how these judges understood the question.")
-    sided = kinds.one_sided
+    sided = kinds["one-sided"]
     if sided.any():
         does = (f"nearly always {verb} the same place, whatever is there" for verb in ("prefers", "prefer"))
         problem = f"{name(sided, *does)} {share(sided)} hardly tell candidates apart."
         add("same place", problem, "Leave out their verdicts.")
-    if numbers.has_positions and judges.bias_error[~sided].any():
-        weight = np.where(sided, 0, judges.comparisons) / judges.comparisons[~sided].sum()
-        bias, error = float(weight @ judges.bias), float(np.sqrt(weight**2 @ judges.bias_error**2))
+    if found.has_positions and found.bias_error[~sided].any():
+        weight = np.where(sided, 0, found.asked) / found.asked[~sided].sum()
+        bias, error = float(weight @ found.bias), float(np.sqrt(weight**2 @ found.bias_error**2))
         if abs(bias) >= max(LEAST_CROWD_BIAS, WIDTH * error):
             side, even = "first" if bias > 0 else "second", 1 / (1 + np.exp(-abs(bias)))
             problem = (
@@ -150,7 +164,7 @@ def check_ranking(found: Ranking) -> list[Finding]:
         add(
             "first two", problem, Sentence("Ask about the pairs that {next_comparisons} lists.", next_comparisons=pairs)
         )
-    if numbers.has_workers and len(found.workers) == 1:
+    if found.has_workers and len(found.workers) == 1:
         problem = "All verdicts come from one judge: nothing tells how well this judge judges."
         add("one judge", problem, "Ask others about some of the pairs.")
     return findings
@@ -162,7 +176,7 @@ def chance_of_coins(found: Ranking) -> float:
     Without any differences, :math:`s^T V^{-1} s` is at most a chi-squared variable of as many degrees of freedom as
     there are scores; discriminations, which adapt to chance, count as far as the verdicts have determined them.
     """
-    error = found.judges.discrimination_error
+    error = found.discrimination_error
     same = found.part[:, None] == found.part[None, :]
     covariance = found.covariance + float(np.diag(found.covariance).mean()) * same  # scores are centred in each part
     total = float(np.sum(found.score * np.linalg.lstsq(covariance, found.score)[0]))
@@ -216,32 +230,30 @@ def tabulate_judges(found: Ranking, most: int | None = None) -> Table:
 
 def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "", winners: str = "") -> Document:
     """The overview of a ranking; `winners` says how the column of winners was read."""
-    numbers = found.numbers
-    by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
-    about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
-    verdicts = f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"
-    why = "as weights say" if numbers.has_positions else "the pairs of a list of n candidates count as n - 1"
-    weight = "" if math.isclose(numbers.weight, numbers.comparisons) else f"{numbers.weight:,.0f} verdicts: {why}"
-    counted = {name: value for name, value in numbers._asdict().items() if name not in ("comparisons", "ties", "known")}
+    counts, n_judges = found.counts, len(found.workers)
+    n, known, weight = int(counts["comparisons"]), int(counts["known"]), counts["weight"]
+    by = f" by {plural(n_judges, 'judge')}" if found.has_workers else ""
+    about = f" about {plural(int(counts['items']), 'item')}" if counts["items"] else ""
+    why = "as weights say" if found.has_positions else "the pairs of a list of n candidates count as n - 1"
+    counted = {name: counts[name] for name in ("items", "groups", "repeated", "contradicted", "weight")}
+    counted |= {"has_workers": found.has_workers, "has_positions": found.has_positions}
     facts = [
         Fact("columns", "Columns", found.columns, format_columns(found.columns)),
         Fact("winners", "Winners", winners or None, f"read as {fit_text(winners, 80)}" if winners else ""),
-        Fact("comparisons", "Verdicts", numbers.comparisons, verdicts),
+        Fact("comparisons", "Verdicts", n, f"{n:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"),
         Fact("candidates", "", len(found.candidates)),
-        Fact("judges", "", len(found.workers) if numbers.has_workers else 0),
-        Fact("", "Counted as" if weight else "", None, weight),
-        Fact("ties", "Ties", numbers.ties, f"{numbers.ties / numbers.weight:.0%} of the verdicts"),
-        Fact("known", "Known" if numbers.known else "", numbers.known, plural(numbers.known, "verdict")),
+        Fact("judges", "", n_judges if found.has_workers else 0),
+        Fact("", "" if math.isclose(weight, n) else "Counted as", None, f"{weight:,.0f} verdicts: {why}"),
+        Fact("ties", "Ties", counts["ties"], f"{counts['ties'] / weight:.0%} of the verdicts"),
+        Fact("known", "Known" if known else "", known, plural(known, "verdict")),
         *(Fact(name, "", value) for name, value in counted.items()),
         Fact("parts", "", found.n_parts),
         Fact("converged", "", found.converged),
     ]
-    judges = tabulate_judges(found)
-    several = numbers.has_workers and len(found.workers) > 1
-    alone = Facts([Fact("judge_report", "", judges.records() if numbers.has_workers else [])])
-    return Document(
-        title, "", [Facts(facts), Findings(findings), tabulate_ranking(found), judges if several else alone]
-    )
+    judges: Part = tabulate_judges(found)
+    if not found.has_workers or n_judges < 2:  # only JSON shows a single one
+        judges = Facts([Fact("judge_report", "", judges.records() if found.has_workers else [])])
+    return Document(title, "", [Facts(facts), Findings(findings), tabulate_ranking(found), judges])
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -250,40 +262,44 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
 def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, model: str) -> Document:
     """The page about a ranking by a `model`: who is best, how sure that is, who beats whom, and how judges judge."""
     overview = describe_ranking(found, findings).parts[0]
-    n_pairs, n_judges, n = len(found.candidates) - found.n_parts, len(found.workers), len(found.candidates)
-    n_sure, names = n_pairs - len(found.close), name_all(found.candidates)
+    n, n_judges, names = len(found.candidates), len(found.workers), name_all(found.candidates)
+    n_pairs, n_coins = n - found.n_parts, int(found.kinds["coins"].sum())
+    told = f"{n_pairs - len(found.close):,} of {n_pairs:,}"
     figures = [
-        Fact("resolved", "Neighbours told apart", n_sure, f"{n_sure:,} of {n_pairs:,}", detail="next in the ranking")
+        Fact("resolved", "Neighbours told apart", n_pairs - len(found.close), told, detail="next in the ranking")
     ]
-    if found.numbers.has_workers and n_judges > 1:
-        n_coins = int(found.kinds.coins.sum())
+    if found.has_workers and n_judges > 1:
         figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {plural(n_judges, 'judge')}"))
     headline, *lead = conclude(found)
     parts: list[Part] = [overview, Facts([Fact("model", "Model", model)]), *([Text(lead)] if lead else [])]
     parts.append(Facts(figures, "figures"))
+
+    def add(
+        id: str, title: str, menu: str, words: list[str], chart: Chart | None, table: Table, link: str = ""
+    ) -> None:
+        shown = [Text(words), *([Columns([[chart]])] if chart is not None else [])]
+        shown += [Section("In detail", [table])] if table.rows else []
+        parts.append(Section(title, shown, id, menu, link or f"See the {menu.lower()}"))
+
     notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
     parts.append(Section("What needs attention", notes, "attention", "Attention"))
-
     words = [
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
         "make scores smaller."
     ]
     words += [f"These are the first {MOST_CANDIDATES} of {n:,}."] if n > MOST_CANDIDATES else []
-    detail = Section("In detail", [tabulate_ranking(found, MOST_CANDIDATES)])
-    shown: list[Part] = [Text(words), Columns([[draw_ranking(found)]]), detail]
-    parts.append(Section("Ranking", shown, "ranking", "Ranking", "See the ranking"))
+    add("ranking", "Ranking", "Ranking", words, draw_ranking(found), tabulate_ranking(found, MOST_CANDIDATES))
 
     words = ["The candidate of the row beats that of the column with this probability. A tie counts half."]
     words += ["The chart shows the largest part: nothing is known across parts."] if found.n_parts > 1 else []
     words += [f"These are the first {MOST_IN_HEAT} candidates."] if np.sum(found.part == 0) > MOST_IN_HEAT else []
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (f"{names[first]} and {names[second]}", float(win), f"{win.low:.2f} to {win.high:.2f}")
         for first, second, win in found.close[:MOST_CANDIDATES]
     ]
     heads = [Column("pair", "Pair"), Column("first_wins", "First wins", "number")]
-    table = Table("close", _CLOSE, [*heads, Column("interval", "95% interval", "spelled")], rows)
-    shown = [Text(words), Columns([[draw_wins(found)]]), *([Section("In detail", [table])] if rows else [])]
-    parts.append(Section("Who beats whom", shown, "wins", "Who beats whom", "See who beats whom"))
+    close = Table("close", _CLOSE, [*heads, Column("interval", "95% interval", "spelled")], rows)
+    add("wins", "Who beats whom", "Who beats whom", words, draw_wins(found), close, "See who beats whom")
 
     chart = draw_judges(found)
     if chart is not None:
@@ -292,10 +308,9 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
             "A judge with a positive position bias prefers the first place.",
         ]
         words += [f"These are the {MOST_JUDGES} with most verdicts, of {n_judges:,}."] if n_judges > MOST_JUDGES else []
-        shown = [Text(words), Columns([[chart]]), Section("In detail", [tabulate_judges(found, MOST_JUDGES)])]
-        parts.append(Section("Judges", shown, "judges", "Judges", "See the judges"))
+        add("judges", "Judges", "Judges", words, chart, tabulate_judges(found, MOST_JUDGES))
 
-    asked = list_next_comparisons(found, MOST_NEXT)
+    asked = found.next_comparisons(MOST_NEXT)
     heads = [Column(key, head) for key, head in _ASKED.items() if key in asked]
     cells = [[to_name(str(value)) for value in to_values(asked[each.key]).tolist()] for each in heads]
     (first, second, *who), *_ = rows = list(zip(*cells, strict=True))
@@ -303,17 +318,17 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
         f"Begin with {first} and {second}{f', and ask {who[0]}' if who else ''}.",
         f"These {len(rows)} verdicts are expected to tell most about the order, one after the other.",
     ]
-    shown = [Text(words), Section("In detail", [Table("next", "Comparisons to ask for", heads, rows)])]
-    parts.append(Section("What to compare next", shown, "next", "Next", "See what to compare next"))
+    next_ones = Table("next", "Comparisons to ask for", heads, rows)
+    add("next", "What to compare next", "Next", words, None, next_ones, "See what to compare next")
     return Document(title, headline, parts)
 
 
 def conclude(found: Ranking) -> list[str]:
     """Who is best, in one sentence, and what this rests on."""
     order, names = found.order, name_all(found.candidates)
-    if found.numbers.ties >= found.numbers.weight:
+    if found.counts["ties"] >= found.counts["weight"]:
         return ["All verdicts are ties, so there is no order."]
-    if found.kinds.two_camps:
+    if found.has_camps:
         return ["Judges are in two camps, and the verdicts do not tell which is right."]
     leaders = []
     for part in range(min(found.n_parts, MOST_PARTS)):
@@ -332,12 +347,6 @@ def conclude(found: Ranking) -> list[str]:
         return [f"{names[best]} is the best.", odds]
     rivals = names[close[0]] if len(close) == 1 else f"{len(close)} others"
     return [f"{names[best]} comes first, and cannot be told apart from {rivals}.", odds]
-
-
-def spell_ranks(found: Ranking, place: int) -> str:
-    """The interval of a rank in words."""
-    low, high = int(found.rank_low[place]), int(found.rank_high[place])
-    return str(low) if low == high else f"{low} to {high}"
 
 
 def shorten_names(names: Sequence[str]) -> list[str]:
@@ -362,7 +371,9 @@ def draw_ranking(found: Ranking) -> Chart:
         score, half = float(found.score[place]), float(error[place])
         name = f"{names[place]} (part {found.part[place] + 1})" if found.n_parts > 1 else names[place]
         rows.append((name, score, score - half, score + half, ""))
-    ranks = [f"{found.rank[place]} ({spell_ranks(found, place)})" for place in places]
+    ends = [(int(found.rank_low[place]), int(found.rank_high[place])) for place in places]
+    between = [str(low) if low == high else f"{low} to {high}" for low, high in ends]
+    ranks = [f"{found.rank[place]} ({interval})" for place, interval in zip(places, between, strict=True)]
     alt = f"From {rows[0][0]} with {rows[0][1]:+.2f} to {rows[-1][0]} with {rows[-1][1]:+.2f}."
     least, most = min(low for _, _, low, _, _ in rows), max(high for _, _, _, high, _ in rows)
     room = 0.04 * (most - least)
@@ -382,19 +393,19 @@ def draw_wins(found: Ranking) -> Chart:
 
 def draw_judges(found: Ranking) -> Chart | None:
     """The position bias of judges with its interval, and their discrimination; those with a remark come first."""
-    if not found.numbers.has_workers or len(found.workers) < 2:
+    if not found.has_workers or len(found.workers) < 2:
         return None
-    names, judges = name_all(found.workers), found.judges
+    names = name_all(found.workers)
     flagged = np.array([bool(remark) for remark in found.remarks])
-    most = np.lexsort((-judges.comparisons, ~flagged))[:MOST_DRAWN]
+    most = np.lexsort((-found.asked, ~flagged))[:MOST_DRAWN]
     rows = []
-    for m in most[np.argsort(-judges.bias[most], kind="stable")].tolist():
-        bias, half = float(judges.bias[m]), WIDTH * float(judges.bias_error[m])
+    for m in most[np.argsort(-found.bias[most], kind="stable")].tolist():
+        bias, half = float(found.bias[m]), WIDTH * float(found.bias_error[m])
         rows.append((names[m], bias, bias - half, bias + half, found.remarks[m].partition(";")[0]))
     which = "" if len(rows) == len(names) else f" {len(rows)} of them are shown."
     alt = f"{plural(len(names), 'judge')}, {int(flagged.sum())} of them with a remark.{which}"
     heads = ("Judge", "Position bias", "95% interval", "Discrimination")
-    others = judges.discrimination[[names.index(row[0]) for row in rows]].tolist()
+    others = found.discrimination[[names.index(row[0]) for row in rows]].tolist()
     return draw_biases("Position bias and discrimination of the judges", alt, heads, rows, others)
 
 

@@ -221,15 +221,13 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "score": "C: finite",
         "covariance": "C C: finite",
         "tallies": "3 C: not negative",
+        **dict.fromkeys(("asked", "discrimination_error", "bias_error"), "M: not negative"),
+        **dict.fromkeys(("discrimination", "bias", "agreement", "tied", "first"), "M: figures"),
+        "counts": ": not negative",
         "log_tie": ": objectives",
         "spreads": ": positive",
         "backend": tuple(BACKENDS),
     },
-    "Judges": {
-        **dict.fromkeys(("comparisons", "discrimination_error", "bias_error"), "M: not negative"),
-        **dict.fromkeys(("discrimination", "bias", "agreement", "ties", "first"), "M: figures"),
-    },
-    "Numbers": {"weight": ": not negative", "ties": ": not negative"},
     "SoftCheck": {"way": ("temperatures", "mean")},
     "WayScore": {"way": ("temperatures", "mean")},
 }

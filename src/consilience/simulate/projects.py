@@ -354,10 +354,10 @@ def comparisons(
         shift = rng.normal(0, item_spread, (int(item[-1]) + 1, n_candidates))
         ahead += shift[item, left] - shift[item, right]
     with np.errstate(divide="ignore"):
-        odds = find_odds(discrimination[judge] * ahead + position[judge], float(np.log(tie)))
+        tied, lead, _ = find_odds(discrimination[judge] * ahead + position[judge], float(np.log(tie)))
     drawn = rng.random(n_comparisons)
-    is_left = drawn < (1 - odds.tie + odds.lead) / 2
-    verdict = np.where(is_left, LEFT, np.where(drawn < 1 - odds.tie, RIGHT, TIE)).astype(np.int8)
+    is_left = drawn < (1 - tied + lead) / 2
+    verdict = np.where(is_left, LEFT, np.where(drawn < 1 - tied, RIGHT, TIE)).astype(np.int8)
     width = len(str(max(n_candidates, n_judges)))
     candidates, judges = (
         objects([f"{letter}{place + 1:0{width}}" for place in range(n)])
