@@ -23,23 +23,9 @@ from ..inference import sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
 from ..models.standalone import Standalone
+from . import likelihood
 from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
-from .likelihood import (
-    BIAS,
-    DISCRIMINATION,
-    EFFECT,
-    INTERVAL,
-    SCORE,
-    WIDTH,
-    count_verdicts,
-    find_covariance,
-    find_curvature,
-    find_odds,
-    fit,
-    group_rows,
-    rank_draws,
-    square_items,
-)
+from .likelihood import INTERVAL, WIDTH, find_odds, group_rows
 from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_ranking
 
 # More candidates than this have a covariance that is too large.
@@ -258,10 +244,8 @@ class Ranking:
             "camp 1": kinds["agreeing"] & camps,
             "camp 2": kinds["contrary"] & camps,
             "perhaps contrary; too few verdicts": kinds["doubtful"],
-            "always the first": always & (first == 1),
-            "always the second": always & (first == 0),
-            "nearly always the first ({first:.0%})": always & (first >= ALWAYS) & (first < 1),
-            "nearly always the second ({second:.0%})": always & (first < ALWAYS) & (first > 0),
+            "always the first ({first:.0%})": always & (first >= ALWAYS),
+            "always the second ({second:.0%})": always & (first < ALWAYS),
             "prefers the first": sure & (self.bias > 0) & ~always,
             "prefers the second": sure & (self.bias < 0) & ~always,
             "nothing but ties": ~few & (self.tied == 1),
@@ -512,35 +496,32 @@ class BradleyTerry(Standalone[Ranking]):
         """
         self._check()
         data = open_comparisons(comparisons)
-        if data.n_candidates > MOST_CANDIDATES:
+        n, c = data.n_comparisons, data.n_candidates
+        most = min(MOST_CANDIDATES, max(MANY_CANDIDATES, n // VERDICTS_EACH))
+        if c > most:
             raise InputError(
-                f"There are {data.n_candidates:,} candidates, and at most {MOST_CANDIDATES:,} can be ranked at once.",
-                Sentence("Are {left} and {right} the columns of the candidates?"),
-            )
-        if data.n_candidates > max(MANY_CANDIDATES, data.n_comparisons // VERDICTS_EACH):
-            n = plural(data.n_comparisons, "verdict")
-            raise InputError(
-                f"There are {data.n_candidates:,} candidates and only {n}: each needs at least {VERDICTS_EACH}.",
+                f"There are {c:,} candidates, and at most {most:,} can be ranked at once by {plural(n, 'verdict')}.",
                 "Leave out candidates that were hardly compared, or collect more verdicts.",
+                Sentence("Are {left} and {right} the columns of the candidates?"),
             )
         # All known verdicts are those of one judge more.
         known = None if gold is None else open_verdicts(gold, data.candidates)
         both = data if known is None else data.add_known(known)
         learned = self.discrimination == "learn", self.position_bias == "learn" and data.has_positions
-        cells, part, middle, m = count_verdicts(both, *learned), find_parts(both), None, data.n_workers
+        cells, part, middle, m = likelihood.count_verdicts(both, *learned), find_parts(both), None, data.n_workers
         with one_thread():  # the same bits whatever the number of threads
-            vector, spreads, n_iter, converged = fit(cells, self.max_iter, self.tol, self.callback)
-            curvature = find_curvature(cells, vector, spreads)
+            vector, spreads, n_iter, converged = likelihood.fit(cells, self.max_iter, self.tol, self.callback)
+            curvature = likelihood.find_curvature(cells, vector, spreads)
             if both.item is not None:
                 step = max(1, both.n_items // max(MOST_ITEMS, ITEMS_PER_CANDIDATE * data.n_candidates))
                 some = both.keep(np.flatnonzero(both.item % step == 0))
-                by_item = count_verdicts(some, *learned, by_item=True)
+                by_item = likelihood.count_verdicts(some, *learned, by_item=True)
                 item = some.item[by_item.first] // step  # type: ignore[index]
-                middle = square_items(by_item, item, vector, curvature, both.n_items)
-            covariance, root = find_covariance(cells, curvature, part, middle)
-            score, size = vector[cells.kind == SCORE], np.bincount(part)
+                middle = likelihood.square_items(by_item, item, vector, curvature, both.n_items)
+            covariance, root = likelihood.find_covariance(cells, curvature, part, middle)
+            score, size = vector[cells.kind == likelihood.SCORE], np.bincount(part)
             score = score - (np.bincount(part, score) / size)[part]
-            rank, rank_low, rank_high = rank_draws(score, root, part, self.n_draws, self.seed)
+            rank, rank_low, rank_high = likelihood.rank_draws(score, root, part, self.n_draws, self.seed)
 
         weight, decided, tied = data.weights, data.verdict != TIE, data.verdict == TIE
         wins = np.bincount(data.left, weight * (data.verdict == LEFT), data.n_candidates)
@@ -575,10 +556,10 @@ class BradleyTerry(Standalone[Ranking]):
                 rank_low=rank_low,
                 rank_high=rank_high,
                 tallies=np.array([seen, wins, ties]),
-                discrimination=vector[cells.kind == DISCRIMINATION][:m],
-                bias=vector[cells.kind == BIAS][:m],
-                discrimination_error=error[cells.kind == DISCRIMINATION][:m],
-                bias_error=error[cells.kind == BIAS][:m],
+                discrimination=vector[cells.kind == likelihood.DISCRIMINATION][:m],
+                bias=vector[cells.kind == likelihood.BIAS][:m],
+                discrimination_error=error[cells.kind == likelihood.DISCRIMINATION][:m],
+                bias_error=error[cells.kind == likelihood.BIAS][:m],
                 asked=asked,
                 agreement=n_agreeing / n_decided,
                 tied=n_tied / asked,
@@ -587,7 +568,9 @@ class BradleyTerry(Standalone[Ranking]):
                 has_workers=data.has_workers,
                 has_positions=data.has_positions,
                 log_tie=float(vector[data.n_candidates]),
-                spreads=tuple(spreads[[SCORE, DISCRIMINATION, BIAS, EFFECT]].tolist()),
+                spreads=tuple(
+                    spreads[[likelihood.SCORE, likelihood.DISCRIMINATION, likelihood.BIAS, likelihood.EFFECT]].tolist()
+                ),
                 n_iter=n_iter,
                 converged=converged,
                 backend=data.backend,

@@ -30,6 +30,8 @@ from ..limits import require_few
 # What a verdict can be.
 LEFT, RIGHT, TIE = 0, 1, 2
 VERDICTS = ("left", "right", "tie")
+# Roles of columns: of a table of verdicts, and of one of scores.
+SIDES, SCORED = ("left", "right", "winner"), ("candidate", "score", "rank")
 # Words for verdicts, in letters and digits alone; signs as they are.
 _LEFT = ("left", "a", "modela", "responsea", "answera", "optiona", "candidatea", "systema", "first", "1", "x", ">")
 _RIGHT = ("right", "b", "modelb", "responseb", "answerb", "optionb", "candidateb", "systemb", "second", "2", "y", "<")
@@ -37,14 +39,13 @@ _TIE = ("tie", "tied", "draw", "equal", "same", "both", "neither", "bothbad", "b
 WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fromkeys(_TIE, TIE)}
 # The share of points that the left one gets; and 1 for the left, -1 for the right one.
 _POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
-_BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
+NUMBERS = ("05", _POINTS), ("-1", {"1": LEFT, "-1": RIGHT, "0": TIE})  # only where the first of them occurs
 _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
 # The most verdicts that a row can stand for.
 MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
-_WRITE = "Write the candidate that won, or left, right and tie."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,9 +146,8 @@ class Comparisons:
         -------
         Comparisons
         """
-        names = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-        others = {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
-        return cls(**read_comparisons(open_frame(frame), {**names, **others}))
+        names = {role: name for role, name in locals().items() if role not in ("cls", "frame")}
+        return cls(**read_comparisons(open_frame(frame), names))
 
     @property
     def n_comparisons(self) -> int:
@@ -190,17 +190,14 @@ class Comparisons:
 
         A known verdict is an item of its own, and belongs to no family.
         """
-        n, own = known.n_comparisons, np.arange(known.n_comparisons)
-        weighed = self.weight is not None or known.weight is not None
+        own = np.arange(known.n_comparisons, dtype=np.int32)
+        more = {name: getattr(known, name) for name in ("left", "right", "verdict")}
+        more["worker"] = np.full_like(own, self.n_workers)
+        more |= {} if self.item is None else {"item": self.n_items + own}
+        more |= {} if self.group is None else {"group": len(self.groups) + own}
+        weight = None if self.weight is known.weight is None else np.append(self.weights, known.weights)
         return replace(
-            self,
-            left=np.append(self.left, known.left),
-            right=np.append(self.right, known.right),
-            verdict=np.append(self.verdict, known.verdict),
-            worker=np.append(self.worker, np.full(n, self.n_workers, np.int32)),
-            item=None if self.item is None else np.append(self.item, self.n_items + own).astype(np.int32),
-            group=None if self.group is None else np.append(self.group, len(self.groups) + own).astype(np.int32),
-            weight=np.append(self.weights, known.weights) if weighed else None,
+            self, weight=weight, **{name: np.append(getattr(self, name), each) for name, each in more.items()}
         )
 
     def __repr__(self) -> str:
@@ -259,56 +256,52 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
         raise InputError(f"{table.name} has columns but no rows: there are no comparisons to rank by.")
     if has_scores(table, names):
         return read_scores(table, names)
-    sides = ("left", "right", "winner")
-    missing = [role for role in sides if table.find(role, names[role]) is None]
+    missing = [role for role in SIDES if table.find(role, names[role]) is None]
     if len(missing) > 1:
         error, hint = table.no_columns(missing), []
         if "left" in missing and "right" in missing:
             hint = [Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")]
         raise InputError(error.problem, *error.remedies, *hint)
-    columns = {role: table.need(role, names[role], parameter=role) for role in sides}
-    encoded = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
-    codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in encoded)))
-    n_left = len(encoded[0][1])
-    left, right = codes[:n_left][encoded[0][0]], codes[n_left:][encoded[1][0]]
+    columns = {role: table.need(role, names[role], parameter=role) for role in SIDES}
+    sides = [to_column(table.values(columns[role], _FILL)) for role in ("left", "right")]
+    codes, candidates = encode_sorted(join_columns(*sides))
+    left, right = codes[: table.n_rows], codes[table.n_rows :]
     same = np.flatnonzero(left == right)
     if len(same):
         raise refuse_rows(table, same, "a candidate is compared with itself", candidates[left[same[0]]], "Drop them.")
     verdict, winners = read_winners(table, columns["winner"], left, right, candidates)
-    judges = read_judges(table, names, columns)
-    weight = None
+    found = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
+    found |= read_judges(table, names, columns)
     if names["weight"] is not None:
-        judges["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
-        weight = read_amounts(table, name)
+        found["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
+        found["weight"] = weight = read_amounts(table, name)
         wrong = np.flatnonzero(~((weight > 0) & (weight <= MOST_VERDICTS)))
         if len(wrong):
             what = f"column {name!r} has a weight that is not above 0, or beyond {MOST_VERDICTS:.0e}"
             raise refuse_rows(table, wrong, what, weight[wrong[0]], "Drop such verdicts.", keyword="weight")
-    fields = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
-    return {**fields, "weight": weight, **judges}
+    return found
 
 
 def read_judges(table: Table, names: Mapping[str, str | None], columns: dict[str, str]) -> dict[str, Any]:
     """Who gave each verdict, and about what, as fields of `Comparisons`; `columns` are those that are read already."""
-    taken, found = list(columns.values()), dict(columns)
+    taken, roles = list(columns.values()), dict(columns)
     for role in ("worker", "item"):
         name = table.find(role, names[role])
         if name is not None and (names[role] is not None or name not in taken):
-            found[role] = name
+            roles[role] = name
     if names["group"] is not None:
-        found["group"] = table.need("group", names["group"], parameter="group")
-    worker, workers = np.zeros(table.n_rows, np.int32), np.array([""], object)
-    item, group, groups = None, None, np.empty(0, object)
-    who = found.get("worker", found.get("group"))  # a family without members is one judge
-    if who is not None:
-        worker, workers = encode_sorted(table.values(who, "Every verdict must say who gave it: fill it in."))
-        found["worker"] = who
-    if "item" in found:
-        item = encode_in_order_of_appearance(table.values(found["item"], "Fill it in, or drop the row."))[0]
-    if "group" in found and found["group"] != who:
-        group, groups = encode_sorted(table.values(found["group"], "Every judge needs a family: fill it in."))
-    judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
-    return {**judges, "columns": found, "backend": table.backend}
+        roles["group"] = table.need("group", names["group"], parameter="group")
+        roles.setdefault("worker", roles["group"])  # a family without members is one judge
+    found: dict[str, Any] = {"worker": np.zeros(table.n_rows, np.int32), "workers": np.array([""], object)}
+    if "worker" in roles:
+        who = table.values(roles["worker"], "Every verdict must say who gave it: fill it in.")
+        found["worker"], found["workers"] = encode_sorted(who)
+    if "item" in roles:
+        found["item"] = encode_in_order_of_appearance(table.values(roles["item"], "Fill it in, or drop the row."))[0]
+    if "group" in roles and roles["group"] != roles["worker"]:
+        families = table.values(roles["group"], "Every judge needs a family: fill it in.")
+        found["group"], found["groups"] = encode_sorted(families)
+    return {**found, "columns": roles, "backend": table.backend}
 
 
 # ------------------------------------------------------------------------------------------------------------- winners
@@ -318,48 +311,40 @@ def read_winners(
     table: Table, name: str, left: Codes, right: Codes, candidates: Values
 ) -> tuple[NDArray[np.int8], str]:
     """The verdict of each row, by the ids of candidates if all fit, else by words for the two sides; and how."""
-    said, values = encode_in_order_of_appearance(
-        table.values(name, "A comparison without a verdict needs no row: drop it.")
-    )
+    remedy = "A comparison without a verdict needs no row: drop it."
+    said, values = encode_in_order_of_appearance(table.values(name, remedy))
     place, words = lookup(candidates, to_column(values)), [spell_word(value) for value in values.tolist()]
     known, winner = set(words), place[said]
-    is_points, is_balance = known <= _POINTS.keys() and "05" in known, known <= _BALANCE.keys() and "-1" in known
-    meaning = _POINTS if is_points else _BALANCE if is_balance else WORDS
+    meaning = next((each for needed, each in NUMBERS if needed in known <= each.keys()), WORDS)
     codes = np.array([meaning.get(word, -1) for word in words], np.int8)
     is_id = (winner == left) | (winner == right)
     # Numbers are ties only beside ids: in a column without these they are sides.
     ties = [bool(is_id.any()) if word in ("0", "-1") else WORDS.get(word) == TIE for word in words]
     is_tie = np.array(ties)[said] & (winner < 0)
+    problem, verdict, how = "", codes[said], "sides"
     if (~is_id & ~is_tie).sum() <= (1 - MOSTLY) * np.sum(~is_tie):
-        how = "ids of candidates"
-        verdict = np.where(winner == left, LEFT, np.where(is_id, RIGHT, np.where(is_tie, TIE, -1)))
+        how, codes = "ids of candidates", np.where(place < 0, TIE, -1)
+        by_word, verdict = verdict, np.select([winner == left, is_id, is_tie], [LEFT, RIGHT, TIE], -1)
         are_numbers = len(candidates) == 2 and {spell_word(each) for each in candidates.tolist()} <= {"0", "1", "2"}
-        if are_numbers and ((codes[said] != verdict) & ~is_tie).any():
-            raise InputError(
-                f"Column {name!r} of {table.name} holds {join_names(sorted(known))}, which may be candidates, or stand "
-                "for left and right.",
-                "Write left, right and tie; or give candidates other names than 0, 1 and 2.",
-                keyword="winner",
-            )
-        codes = np.where(place < 0, TIE, -1)
-    else:
-        how, verdict = "sides", codes[said]
-        if known <= {"0", "1"} or known <= {"true", "false"}:
-            either = f"holds {listing(values.tolist())} only, which may be won and lost or won and tied"
-            raise InputError(f"Column {name!r} of {table.name} {either}.", _WRITE, keyword="winner")
+        if are_numbers and ((by_word != verdict) & ~is_tie).any():
+            problem = f"{join_names(sorted(known))}, which may be candidates, or stand for left and right"
+    elif known <= {"0", "1"} or known <= {"true", "false"}:
+        problem = f"{listing(values.tolist())} only, which may be won and lost or won and tied"
+    if problem:
+        raise InputError(
+            f"Column {name!r} of {table.name} holds {problem}.",
+            "Write left, right and tie, or the candidate that won; candidates called 0, 1 or 2 need other names.",
+            keyword="winner",
+        )
     wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
         row = int(wrong[0])
-        what = (
-            f"column {name!r} names neither of the two candidates ({shorten(candidates[left[row]])} and "
-            f"{shorten(candidates[right[row]])}), nor has a word for a side or a tie"
-        )
-        raise refuse_rows(table, wrong, what, values[said[row]], _WRITE, keyword="winner")
-    texts = {
-        side: sorted(str(value) for value, code in zip(values.tolist(), codes.tolist(), strict=True) if code == number)
-        for number, side in enumerate(VERDICTS)
-    }
-    meanings = "; ".join(f"{side}: {', '.join(found)}" for side, found in texts.items() if found)
+        pair = f"{shorten(candidates[left[row]])} and {shorten(candidates[right[row]])}"
+        what = f"column {name!r} names neither of the two candidates ({pair}), nor has a word for a side or a tie"
+        remedy = "Write the candidate that won, or left, right and tie."
+        raise refuse_rows(table, wrong, what, values[said[row]], remedy, keyword="winner")
+    texts = [sorted(str(values[n]) for n in np.flatnonzero(codes == code)) for code in range(len(VERDICTS))]
+    meanings = "; ".join(f"{side}: {', '.join(found)}" for side, found in zip(VERDICTS, texts, strict=True) if found)
     return verdict.astype(np.int8), f"{how} ({meanings})" if meanings else how
 
 
@@ -402,40 +387,34 @@ def as_number(value: object) -> float:
 
 def has_scores(table: Table, names: Mapping[str, str | None]) -> bool:
     """Whether a table has one row for each judge, item and candidate, with a score or a rank."""
-    named = [role for role in ("candidate", "score", "rank") if names[role] is not None]
-    sides = [role for role in ("left", "right", "winner") if names[role] is not None]
-    if named and sides:
+    scored, sided = (any(names[role] is not None for role in roles) for roles in (SCORED, SIDES))
+    if scored and sided:
         raise ParameterError(
             Sentence("Give either {left}, {right} and {winner}, or {candidate} with {score} or {rank}, not both.")
         )
-    if named or sides:
-        return bool(named)
-    has_sides = table.find("left") is not None and table.find("right") is not None
-    has_scale = table.find("score") is not None or table.find("rank") is not None
-    return not has_sides and table.find("candidate") is not None and has_scale
+    if scored or sided:
+        return scored
+    usual = {role for role in ("candidate", "score", "rank", "left", "right") if table.find(role) is not None}
+    return "candidate" in usual and not usual.isdisjoint({"score", "rank"}) and not usual >= {"left", "right"}
 
 
 def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
     """Scores or ranks as verdicts on all pairs that one judge saw for one item."""
     candidate = table.need("candidate", names["candidate"], parameter="candidate")
-    if names["score"] is not None and names["rank"] is not None:
-        raise ParameterError(Sentence("Give either {score} or {rank}, not both."))
-    role = "rank" if names["rank"] is not None else "score"
-    if names[role] is None and table.find("score") is None:
-        role = "rank"
+    by_rank = names["rank"] is not None or (names["score"] is None and table.find("score") is None)
+    if (names["score"] is not None and by_rank) or names["weight"] is not None:
+        raise ParameterError(Sentence("Scores or ranks go with either {score} or {rank}, and without {weight}."))
+    role = "rank" if by_rank else "score"
     if table.find(role, names[role]) is None:
         known = listing([str(each) for each in table.names], len(table.names))
         remedy = Sentence("Name it with {score} (higher is better) or {rank} (lower is better).")
-        raise InputError(
-            f"{table.name} has no column of scores or ranks that is known by its name, but {known}.", remedy
-        )
-    if names["weight"] is not None:
-        raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
+        problem = f"{table.name} has no column of scores or ranks that is known by its name, but {known}."
+        raise InputError(problem, remedy)
     columns = {"candidate": candidate, role: table.need(role, names[role], parameter=role)}
-    good = read_amounts(table, columns[role]) * (1 if role == "score" else -1)
+    good = read_amounts(table, columns[role]) * (-1 if by_rank else 1)
     who, candidates = encode_sorted(table.values(candidate, _FILL))
-    judges = read_judges(table, names, columns)
-    worker, item = judges["worker"], np.zeros_like(who) if judges["item"] is None else judges["item"]
+    found = read_judges(table, names, columns)
+    worker, item = found["worker"], found.get("item", np.zeros_like(who))
     order = np.lexsort((who, item, worker))
     again = np.all([np.diff(codes[order]) == 0 for codes in (who, item, worker)], axis=0)
     if again.any():
@@ -448,11 +427,11 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             f"No judge of {table.name} has scored two candidates for one item: there is nothing to compare.",
             Sentence("Name the columns with {worker} and {item}."),
         )
-    verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
-    by_pair = {name: judges[name][first] for name in ("worker", "item", "group") if judges[name] is not None}
-    sides = {"left": who[first], "right": who[second], "verdict": verdict.astype(np.int8), "candidates": candidates}
-    winners = "higher scores" if role == "score" else "lower ranks"
-    return {**judges, **by_pair, **sides, "weight": weight, "has_positions": False, "winners": winners}
+    lead = np.sign(good[first] - good[second])
+    found |= {name: found[name][first] for name in ("worker", "item", "group") if name in found}
+    found |= {"left": who[first], "right": who[second], "verdict": np.choose(lead.astype(int) + 1, [RIGHT, TIE, LEFT])}
+    winners = "lower ranks" if by_rank else "higher scores"
+    return {**found, "candidates": candidates, "weight": weight, "has_positions": False, "winners": winners}
 
 
 def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Floats]:
