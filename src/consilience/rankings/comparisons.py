@@ -195,10 +195,10 @@ class Comparisons:
         more["worker"] = np.full_like(own, self.n_workers)
         more |= {} if self.item is None else {"item": self.n_items + own}
         more |= {} if self.group is None else {"group": len(self.groups) + own}
-        weight = None if self.weight is known.weight is None else np.append(self.weights, known.weights)
-        return replace(
-            self, weight=weight, **{name: np.append(getattr(self, name), each) for name, each in more.items()}
-        )
+        joined: dict[str, Any] = {name: np.append(getattr(self, name), each) for name, each in more.items()}
+        if self.weight is not None or known.weight is not None:
+            joined["weight"] = np.append(self.weights, known.weights)
+        return replace(self, **joined)
 
     def __repr__(self) -> str:
         items = f" on {plural(self.n_items, 'item')}" if self.n_items else ""
@@ -270,7 +270,13 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     if len(same):
         raise refuse_rows(table, same, "a candidate is compared with itself", candidates[left[same[0]]], "Drop them.")
     verdict, winners = read_winners(table, columns["winner"], left, right, candidates)
-    found = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
+    found: dict[str, Any] = {
+        "left": left,
+        "right": right,
+        "verdict": verdict,
+        "candidates": candidates,
+        "winners": winners,
+    }
     found |= read_judges(table, names, columns)
     if names["weight"] is not None:
         found["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")

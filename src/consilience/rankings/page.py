@@ -136,8 +136,10 @@ def check_ranking(found: Ranking) -> list[Finding]:
         add("coins", problem, "Ask others, or look at how these judges understood the question.")
     sided = kinds["one-sided"]
     if sided.any():
-        does = (f"nearly always {verb} the same place, whatever is there" for verb in ("prefers", "prefer"))
-        problem = f"{name(sided, *does)} {share(sided)} hardly tell candidates apart."
+        who = name(
+            sided, *(f"nearly always {verb} the same place, whatever is there" for verb in ("prefers", "prefer"))
+        )
+        problem = f"{who} {share(sided)} hardly tell candidates apart."
         add("same place", problem, "Leave out their verdicts.")
     if found.has_positions and found.bias_error[~sided].any():
         weight = np.where(sided, 0, found.asked) / found.asked[~sided].sum()
@@ -250,10 +252,11 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
         Fact("parts", "", found.n_parts),
         Fact("converged", "", found.converged),
     ]
-    judges: Part = tabulate_judges(found)
-    if not found.has_workers or n_judges < 2:  # only JSON shows a single one
-        judges = Facts([Fact("judge_report", "", judges.records() if found.has_workers else [])])
-    return Document(title, "", [Facts(facts), Findings(findings), tabulate_ranking(found), judges])
+    judges, several = tabulate_judges(found), found.has_workers and n_judges > 1
+    if not several:  # only JSON shows a single one
+        facts.append(Fact("judge_report", "", judges.records() if found.has_workers else []))
+    parts: list[Part] = [Facts(facts), Findings(findings), tabulate_ranking(found)]
+    return Document(title, "", [*parts, judges] if several else parts)
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -277,7 +280,7 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
     def add(
         id: str, title: str, menu: str, words: list[str], chart: Chart | None, table: Table, link: str = ""
     ) -> None:
-        shown = [Text(words), *([Columns([[chart]])] if chart is not None else [])]
+        shown: list[Part] = [Text(words), *([Columns([[chart]])] if chart is not None else [])]
         shown += [Section("In detail", [table])] if table.rows else []
         parts.append(Section(title, shown, id, menu, link or f"See the {menu.lower()}"))
 
