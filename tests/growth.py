@@ -176,13 +176,6 @@ def write_soft_long(size: Size, folder: Path) -> str:
     return str(folder / "a.csv")
 
 
-def write_soft_wide(size: Size, folder: Path) -> str:
-    votes = make_votes(size)
-    cells = {f"w{m}_c{k}": votes[:, m, k] for m in range(size.workers) for k in range(size.classes)}
-    write_table(pa.table({"item": np.arange(size.items)} | cells), folder / "a.csv")
-    return str(folder / "a.csv")
-
-
 def write_soft_files(size: Size, folder: Path) -> str:
     votes = make_votes(size)
     for m in range(size.workers):
@@ -343,7 +336,6 @@ SOURCES: dict[str, Source] = {
     "appen": Source(write_form(*APPEN), open_source, TABLE),
     "soft": Source(write_soft, open_source, CROWD, SOFT),
     "soft-long": Source(write_soft_long, open_source, CROWD, SOFT),
-    "soft-wide": Source(write_soft_wide, open_source, CROWD, SOFT),
     "soft-files": Source(write_soft_files, open_source, CROWD, SOFT),
     "label-studio": Source(write_marked("label-studio"), open_source, SPANS, FEW),
     "prodigy": Source(write_marked("prodigy"), open_source, SPANS, FEW),

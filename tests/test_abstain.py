@@ -179,7 +179,7 @@ def test_background_rules():
         cs.Answers.from_frame(plain, abstain="answer")
     with pytest.raises(ParameterError, match="abstain='answer'"):
         cs.Answers.from_frame(plain, background="x")
-    with pytest.raises(ParameterError, match="'ignore' or 'answer'"):
+    with pytest.raises(ParameterError, match="one of 'ignore', 'answer'"):
         cs.Answers.from_frame(plain, abstain="silence")
     r = cs.Answers.from_frame(plain, abstain="answer", background="none")
     assert r.classes.tolist() == ["none", "x", "y"]

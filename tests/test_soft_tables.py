@@ -40,13 +40,6 @@ def make_long():
     return make_rows(False).melt(["item", "worker"], var_name="label", value_name="probability")
 
 
-def make_wide(sign="_", turned=False):
-    cells = {(who, what): P[:, m, k] for m, who in enumerate(WORKERS) for k, what in enumerate(CLASSES)}
-    return pd.DataFrame(
-        {"item": ITEMS} | {sign.join(key[::-1] if turned else key): each for key, each in cells.items()}
-    )
-
-
 def assert_same(found, given=VOTES, atol=1e-7):
     """Both hold the same votes, whatever the order of items and workers."""
     assert found.labels.tolist() == given.labels.tolist()
@@ -67,7 +60,6 @@ def assert_same(found, given=VOTES, atol=1e-7):
 FORMS = {
     "soft": [make_rows, lambda: make_rows(named=False), lambda: make_rows().sample(frac=1, random_state=1)],
     "soft-long": [make_long, lambda: make_long().sample(frac=1, random_state=1)],
-    "soft-wide": [make_wide, lambda: make_wide(":"), lambda: make_wide("_", turned=True)],
 }
 
 
@@ -138,13 +130,12 @@ def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_rows().to_csv("votes.csv", index=False)
     make_long().to_csv("long.csv", index=False)
-    make_wide().to_csv("wide.csv", index=False)
     labels = []
-    for path in ("votes.csv", "long.csv", "wide.csv"):
+    for path in ("votes.csv", "long.csv"):
         result = run("fuse", path, "-o", "labels.csv", "--model", "majority", "-q")
         assert result.exit_code == 0, result.stderr
         labels.append(pd.read_csv("labels.csv").set_index("item")["label"].reindex(ITEMS).tolist())
-    assert labels[0] == labels[1] == labels[2]
+    assert labels[0] == labels[1]
     listed = run("formats").stdout
     assert all(form in listed for form in (*FORMS, "soft-files"))
     make_rows().round(2).to_csv("rounded.csv", index=False)
@@ -186,8 +177,6 @@ def test_what_does_not_go_with_probabilities():
             cs.Answers.from_frame(make_rows(), **options)
     with pytest.raises(InputError, match="without a column of its own for the weight"):
         cs.Answers.from_frame(make_rows().assign(w=0.5), weight="w", format="soft")
-    with pytest.raises(InputError, match="with a sign between the two"):
-        cs.Answers.from_frame(make_rows().drop(columns="worker"), format="soft-wide")
     twice = pd.concat([make_rows(), make_rows()[:1].assign(**{"p(cat)": 1.0, "p(dog)": 0.0, "p(fox)": 0.0})])
     last = cs.Answers.from_frame(twice, duplicates="last")
     assert last.n_responses == VOTES.n_responses
@@ -207,9 +196,6 @@ def test_percentages_are_rescaled():
 
 def test_probabilities_of_one_class_alone():
     shares = np.linspace(0, 1, 60)
-    wide = {"item": np.arange(30), "ann": shares[:30], "bob": shares[30:]}
-    with pytest.raises(InputError, match="fractions between 0 and 1 where labels should be"):
-        cs.Answers.from_frame(wide, format="wide")
     long = {"item": np.repeat(np.arange(30), 2), "worker": ["ann", "bob"] * 30, "label": ["yes"] * 60}
     with pytest.raises(InputError, match="probabilities of 'yes' alone"):
         cs.Answers.from_frame(long | {"probability": shares})

@@ -255,7 +255,7 @@ OPTIONS: dict[str, Option] = {
         "Where each worker has a column: one that holds no answers.",
         default=(),
         many=True,
-        forms=("wide", "matrix", "soft", "soft-wide"),
+        forms=("wide", "matrix", "soft"),
         about="tables in which each worker has a column",
     ),
     # How answers are read.
@@ -284,7 +284,7 @@ OPTIONS: dict[str, Option] = {
         FLAG,
         "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.",
         default=False,
-        forms=("soft", "soft-long", "soft-wide", "soft-files"),
+        forms=("soft", "soft-long", "soft-files"),
         about="probabilities",
     ),
     "duplicates": Option(

@@ -121,20 +121,13 @@ def draw_probabilities(rng: Rng, n: int, k: int) -> Any:
 
 
 def draw_soft(rng: Rng) -> Drawn:
-    """Return soft votes: a row for each vote, for each label of one, or for each item."""
+    """Return soft votes: a row for each vote, or for each label of one."""
     items, workers = draw_rows(rng)
     classes = ["cat", "dog", "owl"][: rng.integers(1, 4)]
-    way = ("soft", "soft-long", "soft-wide")[rng.integers(3)]
+    way = ("soft", "soft-long")[rng.integers(2)]
     keywords: dict[str, Any] = {"rescale": True} if rng.random() < 0.4 else {}
     if rng.random() < 0.5:
         keywords["format"] = way
-    if way == "soft-wide":
-        rows = sorted(set(items))
-        cells = {f"{w}_{c}": draw_probabilities(rng, len(rows), 2)[:, 0].tolist() for w in WORKERS for c in classes}
-        for w in WORKERS:
-            votes = draw_probabilities(rng, len(rows), len(classes))
-            cells |= {f"{w}_{c}": votes[:, k].tolist() for k, c in enumerate(classes)}
-        return Drawn({"item": rows} | cells, keywords)
     votes = draw_probabilities(rng, len(items), len(classes))
     if way == "soft":
         cells = {f"p({c})": votes[:, k].tolist() for k, c in enumerate(classes)}

@@ -80,7 +80,6 @@ DIALECTS = (
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_votes"),
     Dialect("soft-long", "probabilities, one row per label", "soft_votes", one_of=PROBABILITY),
-    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_votes", by_item=True),
     Dialect("wide", "one column per worker", "wide_tables", by_item=True),
 )
 
@@ -89,7 +88,7 @@ def list_names() -> list[str]:
     """The names of all forms of tables.
 
     >>> list_names()
-    ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'soft-wide', 'wide']
+    ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'wide']
     """
     return [LONG, *(dialect.name for dialect in DIALECTS)]
 
@@ -119,7 +118,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
     others = ("worker", "label", "sequence", "position", "weight")
     by_answer = names.get("order") is not None or any(
-        names.get(role) is not None or table.find_usual(role) is not None or table.candidates(role) for role in others
+        names.get(role) is not None or table.find(role) is not None for role in others
     )
     lower = {str(name).lower() for name in table.names}
     # Beside a column of labels, those of probabilities are called p(<class>).

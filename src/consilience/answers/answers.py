@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..arguments import check_truth, to_floats
-from ..errors import InputError, Sentence, join_names, listing, parameter_error, plural, warn_of
+from ..arguments import to_floats
+from ..errors import InputError, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
-from ..limits import NUMBER, require_memory
 from ..options import check, check_effect
-from . import LONG, MATRIX, translate
+from . import LONG, translate
 from .classes import (
     are_ranks,
     choose_classes,
@@ -40,7 +39,6 @@ from .columns import (
     Indices,
     Values,
     count_codes,
-    encode_in_order_of_appearance,
     encode_sorted,
     find_missing,
     keep_values,
@@ -62,7 +60,7 @@ from .long_tables import (
     settle_duplicates,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
-from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, scale_votes
+from .soft_votes import Probabilities, check_votes, relabel, scale_votes
 from .tables import ROLES, WHOLE, build_frame, check_spread, find_columns, open_frame, read_names
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
@@ -154,7 +152,6 @@ class Answers:
     is_ordered: bool = field(init=False)  # whether the classes are levels from low to high
     class_of_label: Indices = field(init=False)  # for each label, the class it names, or -1 ("unsure")
     label_of_class: Indices = field(init=False)  # for each class, the label that names it, or -1 (nobody said it)
-    memory: int | None = field(init=False)  # how many bytes a fit may use; None: all there are
 
     @classmethod
     def from_frame(
@@ -223,8 +220,8 @@ class Answers:
             `confusion_`. Name all items with `items`, also those nobody spoke about.
         background : label, optional
             With ``abstain="answer"``: the class that an item is taken for at first if all are silent about it. Default:
-            "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given
-            or the name looks like a misspelt label: then it is an error.
+            "O" where the labels are tags. A class that nobody said is added to the classes, unless `classes` is given:
+            then it is an error.
         normalise : bool, default False
             Whether labels that differ only in case, spaces or Unicode form are the same. They are then written as in
             `classes`. Labels that are not there are in lower case (IOB tags keep their first letter), without spaces
@@ -235,13 +232,13 @@ class Answers:
             or a similar name. False: none. Two known labels of one item are an error.
         drop_missing : bool, default False
             Whether rows without an answer are left out, with a warning that counts them, instead of an error.
-        format : {"long", "mturk", "toloka", "appen", "wide", "matrix", "soft", "soft-long", "soft-wide"}, optional
+        format : {"long", "mturk", "toloka", "appen", "wide", "matrix", "soft", "soft-long"}, optional
             The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
             these have; one row per item and one column per worker ("wide"); or the same of labelling functions, whose
             entries -1 are no answers ("matrix"): row n is item n if no column says so. Probabilities have one row per
-            item and worker, with a column p(<class>) or <class> for each class ("soft"); a row for each label too, with
-            a column probability ("soft-long"); or a column for each worker and class, such as forest_cat ("soft-wide").
-            Default: recognised by the columns where there is no doubt, else "long".
+            item and worker, with a column p(<class>) or <class> for each class ("soft"); or a row for each label too,
+            with a column probability ("soft-long"). Default: recognised by the columns where there is no doubt, else
+            "long".
         order : str, optional
             Column that says when answers were given: numbers, or dates or times (text as
             ISO 8601 writes it). With it `drift_report` tells
@@ -267,8 +264,8 @@ class Answers:
         Warns
         -----
         DataWarning
-            When labels differ only in how they are written; when they look like ids, free text or scores, or like a
-            missing value ("NA"); or when silence seems to be an answer.
+            When labels differ only in how they are written; when they look like free text or scores, or like a missing
+            value ("NA") or an abstention; or when silence seems to be an answer.
 
         Examples
         --------
@@ -277,8 +274,12 @@ class Answers:
         >>> cs.Answers.from_frame(table).classes
         array([False,  True])
         """
-        flags = {"normalise": normalise, "drop_missing": drop_missing, "rescale": rescale}
-        for name, value in {"duplicates": duplicates, **flags}.items():
+        for name, value in {
+            "duplicates": duplicates,
+            "normalise": normalise,
+            "drop_missing": drop_missing,
+            "rescale": rescale,
+        }.items():
             check(name, value, "Answers")
         if not (gold is None or gold is False or isinstance(gold, str)):
             raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
@@ -286,8 +287,7 @@ class Answers:
         # The columns and their roles.
         table = open_frame(frame)
         origin = table.origin
-        given: tuple[Any, ...] = (item, worker, label, sequence, position, weight, order)
-        names: dict[str, str | None] = dict(zip(ROLES, given, strict=True))
+        names: dict[str, Any] = dict(zip(ROLES, (item, worker, label, sequence, position, weight, order), strict=True))
         for role in WHOLE:
             if names[role] is not None:
                 table, names[role] = table.combine(role, names[role])
@@ -303,13 +303,11 @@ class Answers:
             table = drop_unlabelled(table, columns["label"], drop_missing)
             said = table.read(columns["label"])
         kind = None if isinstance(said, np.ndarray) else said.type
-        has_categories = kind is not None and pa.types.is_dictionary(kind)
-        is_scale = kind is not None and has_categories and kind.ordered
+        has_categories = isinstance(kind, pa.DictionaryType)
+        is_scale = isinstance(kind, pa.DictionaryType) and kind.ordered
         votes, spell = None, None
         if table.soft is None:
             codes, labels = encode_sorted(said)
-            if table.format in ("wide", MATRIX) and classes is None and ordered is None and not is_scale:
-                refuse_shares(table, labels)
         else:
             rows = check_votes(table, table.soft, classes, normalise, duplicates, rescale)
             codes, labels, votes = rows.find_codes(), rows.labels, None if rows.are_plain() else rows.votes
@@ -320,24 +318,15 @@ class Answers:
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         weights = read_weights(table, columns["weight"]) if "weight" in columns else None
         times = read_times(table, columns["order"]) if "order" in columns else None
+
+        # Which items they are about, in the order of which they are sorted.
         keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
         items = table.items if items is None else items
-        about: Integers
-        keys: Values | Sequences
-        if items is None and len(keys_of_rows) == 1:
-            about, keys = encode_in_order_of_appearance(table.values(keys_of_rows[0], FILL))
-        else:
-            named = None if items is None else read_keys(items, len(keys_of_rows), columns)
-            about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
-
-        # Sorted by item.
-        n_items = len(keys.position) if isinstance(keys, Sequences) else len(keys)
-        offsets, who, codes, (weights, times, votes) = sort_rows(about, n_items, who, codes, weights, times, votes)
-        if names["item"] is None and keys_of_rows[0].lower() == "id" and 1 == np.diff(offsets).max() < table.n_rows:
-            warn_of(
-                f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
-                Sentence("Name the item column with {item}."),
-            )
+        named = None if items is None else read_keys(items, len(keys_of_rows), columns)
+        about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
+        offsets, who, codes, (weights, times, votes) = sort_rows(
+            about, count_items(keys), who, codes, weights, times, votes
+        )
         answers = cls(
             offsets=offsets,
             worker=who,
@@ -363,10 +352,10 @@ class Answers:
         del pairs
 
         # What can be true, and what looks like a slip.
-        said_of_classes = classes, abstain, background, ordered, positions, classes, spell, is_scale
-        known, places, silent = choose_classes(answers.labels, *said_of_classes)
-        counted = None if answers.weight is None else keep_weights(answers.weight)
-        answers = replace(answers, classes=known, positions=places, background=silent, weight=counted)
+        levels = answers.labels if is_scale and classes is None else classes
+        in_order = True if is_scale and ordered is None else ordered
+        answers = choose_classes(answers, classes, abstain, background, in_order, positions, levels, spell)
+        answers = replace(answers, weight=keep_weights(answers.weight))
         if known_labels is not None:
             answers = add_gold(answers, table, known_labels, about, named=isinstance(gold, str))
         warn_of_slips(answers, named=classes is not None)
@@ -427,23 +416,15 @@ class Answers:
         >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        check_truth("normalise", "Answers", normalise)
+        check("normalise", normalise, "Answers")
         answered, codes, vocabulary = read_entries(F, missing, labels, normalise)
         spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
         if spell is not None:
             codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
+        found = lay_out_matrix(answered, lengths, items, workers)
+        answers = cls(**found, label=codes, labels=vocabulary, classes=vocabulary, normalised=normalise)
         levels = labels if classes is None else classes
-        said_of_classes = classes, abstain, background, ordered, positions, levels, spell
-        known, places, silent = choose_classes(vocabulary, *said_of_classes)
-        answers = cls(
-            **lay_out_matrix(answered, lengths, items, workers),
-            label=codes,
-            labels=vocabulary,
-            classes=known,
-            positions=places,
-            background=silent,
-            normalised=normalise,
-        )
+        answers = choose_classes(answers, classes, abstain, background, ordered, positions, levels, spell)
         warn_of_slips(answers, named=levels is not None, tabular=False)
         return answers
 
@@ -493,7 +474,7 @@ class Answers:
         >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        check_truth("rescale", "Answers.from_probabilities", rescale)
+        check("rescale", rescale, "Answers.from_probabilities")
         try:
             votes = to_floats(P)
         except (TypeError, ValueError) as error:
@@ -517,16 +498,10 @@ class Answers:
         where = np.argwhere(answered)
         remedy = "If the last axis lacks a class, add it; if the axes are in another order, transpose P."
         probabilities = scale_votes(votes[answered], rescale, "P", lambda row: f"P{where[row].tolist()}", remedy)
-        known, places, silent = choose_classes(labels, None, abstain, background, ordered, positions, classes)
-        answers = cls(
-            **lay_out_matrix(answered, lengths, items, workers),
-            label=probabilities.argmax(axis=1).astype(np.int32),
-            labels=labels,
-            classes=known,
-            positions=places,
-            background=silent,
-            soft=probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None,
-        )
+        soft = probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None
+        code, found = probabilities.argmax(axis=1).astype(np.int32), lay_out_matrix(answered, lengths, items, workers)
+        answers = cls(**found, label=code, labels=labels, classes=labels, soft=soft)
+        answers = choose_classes(answers, None, abstain, background, ordered, positions, classes)
         warn_of_slips(answers, named=True, tabular=False, normalises=False)
         return answers
 
@@ -544,15 +519,19 @@ class Answers:
             "sequences": self.keys if isinstance(self.keys, Sequences) else None,
             "silence_counts": self.background is not None,
             "is_ordered": self.positions is not None,
-            "memory": None if self.budget is None else self.budget.memory,
+            "class_of_label": np.arange(len(self.labels)),
+            "label_of_class": np.arange(len(self.labels)),
         }
-        if self.classes is self.labels:
-            derived["class_of_label"] = derived["label_of_class"] = np.arange(len(self.labels))
-        else:
+        if self.classes is not self.labels:
             derived["class_of_label"] = lookup(self.classes, to_column(self.labels))
             derived["label_of_class"] = lookup(self.labels, to_column(self.classes))
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def memory(self) -> int | None:
+        """How many bytes a fit may use; None: all there are."""
+        return None if self.budget is None else self.budget.memory
 
     @cached_property
     def items(self) -> Values:
@@ -619,18 +598,16 @@ class Answers:
 
     def votes(self) -> tuple[Indices, Indices]:
         """The item and the worker of each vote; an answer that is spread over several labels is one vote."""
-        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.amount is None else self._spread_votes
-
-    @cached_property
-    def _spread_votes(self) -> tuple[Indices, Indices]:
+        if self.amount is None:
+            return self.item_of_answer(), self.worker.astype(np.int64)
         # `np.unique` takes many times as long for codes that are nearly sorted.
         codes = np.sort(self.item_of_answer() * self.n_workers + self.worker)
         item, worker = np.divmod(codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]], self.n_workers)
-        return freeze(item), freeze(worker)
+        return item, worker
 
     def votes_per_worker(self) -> Indices:
         """The number of items that each worker answered."""
-        return count_codes(self.worker if self.amount is None else self._spread_votes[1], self.n_workers)
+        return count_codes(self.worker if self.amount is None else self.votes()[1], self.n_workers)
 
     def vote_shares(self) -> Floats:
         """What an item without votes is taken for: the background, or each class's share of all votes."""
@@ -660,15 +637,12 @@ class Answers:
 
     def have_several_workers(self) -> Truths:
         """Which items, or sequences, at least two workers answered."""
-        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
-        several = np.diff(ends) > 1
-        first = ends[:-1][several]
-        if len(first):
-            # Two workers are there if one answer is by another worker than the answer before.
-            changes = np.append(False, self.worker[1:] != self.worker[:-1])
-            changes[ends[:-1][np.diff(ends) > 0]] = False
-            several[several] = np.logical_or.reduceat(changes, first)
-        return several
+        item, worker = self.votes()
+        if self.sequences is None:
+            return np.asarray(count_codes(item, self.n_items) > 1)
+        codes = np.sort(self.owners_of(item) * self.n_workers + worker)
+        owner = codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]] // self.n_workers
+        return np.asarray(count_codes(owner, len(self.sequences)) > 1)
 
     def key_columns(self) -> dict[str, Column]:
         """What identifies an item, as named columns: item, or sequence and position, and what these consist of.
@@ -835,7 +809,6 @@ def to_wide(responses: Answers) -> Any:
             "Rename them, or write one row per answer.",
         )
     check_spread(responses.n_items, len(names), responses.n_responses)
-    require_memory(NUMBER * responses.n_items * len(names), f"A table of {responses.n_items:,} x {len(names):,} cells")
     codes = np.full((len(names), responses.n_items), -1, np.int64)
     codes[responses.worker, responses.item_of_answer()] = responses.label
     if np.count_nonzero(codes >= 0) < responses.n_responses:

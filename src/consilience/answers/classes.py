@@ -1,4 +1,4 @@
-"""Labels and classes: how labels are written, what can be true, and what looks like a slip in either.
+"""Labels and classes: what can be true, how labels are written, and what looks like a slip in either.
 
 The normal form of a label is NFC(casefold(NFD(text))), with each run of white space as one blank and none around the
 text: "Cat", "cat" and " cat " are all "cat". Letters of full width, ligatures and the like are left alone (that would
@@ -12,17 +12,17 @@ answers are read.
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import check_truth, is_among, to_floats
+from ..arguments import is_among, to_floats
 from ..errors import (
     DataWarning,
     InputError,
@@ -38,6 +38,7 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Floats
+from ..options import check
 from .columns import (
     Codes,
     Column,
@@ -53,39 +54,30 @@ from .columns import (
     to_column,
     to_values,
 )
-from .items import Sequences
 from .tables import read_distinct
 from .tagging import SCHEMES, looks_tagged
 
 if TYPE_CHECKING:
     from .answers import Answers
 
-ABSTAIN = ("ignore", "answer")
 # How other programs write that there is no value. "none" is a common class.
-NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])
+NO_VALUE = ("", "NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None")
 # How labelling functions and crowds write that a worker abstains, in lower case.
-ABSTENTIONS = frozenset(["abstain", "abstained", "abstains", "abstention"])
+ABSTENTIONS = ("abstain", "abstained", "abstains", "abstention")
 # Beside 0 and 1, -1 is an abstention rather than an answer beyond this share.
 MOST_ABSTAIN = 0.5
-# With more classes they are not all listed in an advice.
-MOST_LISTED = 12
 # Fewer labels are always taken for classes. So are fewer whole numbers.
 FEWEST_LABELS, FEWEST_WHOLE = 20, 50
-# Ids are not looked for in fewer answers, nor are tags and single labels judged by fewer.
+# Tags and single labels are not judged by fewer answers.
 FEWEST_IN_ALL = 20
 # With fewer answers per label, on average, hardly anybody agrees with anybody.
 FEWEST_ANSWERS = 3
 # Numbers are classes, not scores, if two workers give an item the same one at least so often.
 LEAST_AGREEMENT = 0.25
-# Labels are ids if they are those of the item or worker in at least this share of answers.
-MOST_SAME = 0.9
-# More ids of workers are not compared: that would take long.
-MOST_WORKERS = 20_000
 # A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
 FEWEST_TO_JUDGE, CHANCE = 5, 0.01
 # Workers count as most, and items as few, beyond this share.
 MOST, FEW = 0.5, 0.5
-MAP_TEXT = "If the answers are free text, map them to a few labels first."
 # So many answers are looked at together.
 SLICE = 1 << 18
 # What separates the labels of a set; the latter are seldom in names.
@@ -96,7 +88,7 @@ SET_SIGNS, SURE_SIGNS = (";", "|", ",", "+", "/"), (";", "|")
 
 
 def choose_classes(
-    labels: Values,
+    answers: Answers,
     classes: ArrayLike | None,
     abstain: str,
     background: object,
@@ -104,49 +96,45 @@ def choose_classes(
     positions: ArrayLike | None,
     levels: object,
     spell: Callable[[Any], Any] | None = None,
-    is_scale: bool = False,
-) -> tuple[Values, tuple[float, ...] | None, Any]:
-    """The classes, where they are on their scale (None without one), and the background (None: silence means nothing).
+) -> Answers:
+    """The answers with their classes, where these are on a scale, and the background if silence means something.
 
-    - ``ordered=True``: classes that are given are in order. Else they are those of a column that says so itself. Else
-      they must be numbers, or text that reads as numbers, and are sorted by value. Anything else is an error.
-    - ``ordered=None``: so are they if the column says so, or positions are given; else they have no order.
+    - ``ordered=True``: classes that `levels` lists are in order. Else they must be numbers, or text that reads as
+      numbers, and are sorted by value. Anything else is an error.
+    - ``ordered=None``: they have no order, unless positions are given.
     - ``ordered=False``: they have no order.
 
     Parameters
     ----------
-    labels : ndarray
-        What workers said.
+    answers : Answers
+        Whose classes are not chosen yet.
     classes, abstain, background, ordered, positions
         As in `Answers.from_frame`. The default positions are ranks: 0, 1, 2, ...
     levels : object
-        What names the classes, None if nothing does. A set names them in no order.
+        What lists the classes, None if nothing does. A set lists them in no order.
     spell : callable, optional
         Writes a label as the labels have been written.
-    is_scale : bool
-        Whether the column of labels says that it is ordered.
     """
-    if not (isinstance(abstain, str) and abstain in ABSTAIN):
-        raise parameter_error("abstain", "Answers", "'ignore' or 'answer'", abstain)
+    check("abstain", abstain, "Answers")
     if abstain == "ignore" and background is not None:
         problem = "{background} is for items about which all workers are silent: it needs {abstain}."
         raise ParameterError(Sentence(problem, abstain="answer"), keyword="background")
     if ordered is not None:
-        check_truth("ordered", "Answers", ordered)
+        check("ordered", ordered, "Answers")
     if positions is not None and ordered is not None and not ordered:
         raise ParameterError(
             Sentence("{positions} are those of classes in order.", positions=Python("positions")),
             Sentence("Leave {ordered} out, or the positions.", ordered=False),
             keyword="positions",
         )
-    known = labels
+    known = labels = answers.labels
     if classes is not None:
         known = list_classes(classes)
         if spell is not None:
             known = to_values(to_column(list(dict.fromkeys(map(spell, known.tolist())))))
         if not len(known):
             raise InputError("classes must name at least one class.", keyword="classes")
-        exact, found = lookup(labels, to_column(known)), find_by_value(labels, known)
+        found = find_by_value(labels, known)
         if (found < 0).all():
             raise InputError(
                 f"No worker ever said any of the classes {listing(known.tolist())}; they said "
@@ -154,22 +142,19 @@ def choose_classes(
                 Sentence("Write {classes} as the labels are written."),
                 keyword="classes",
             )
-        if (found != exact).any() or (labels.dtype != known.dtype and (found >= 0).all()):
-            # As the workers' labels are written: 1, not "1".
-            said = [*labels.tolist(), None]
-            pairs = zip(found.tolist(), known.tolist(), strict=True)
-            known = to_values(to_column(list(dict.fromkeys(said[at] if at >= 0 else str(each) for at, each in pairs))))
+        if (found >= 0).all():  # as the workers' labels are written: 1, not "1"
+            known = labels[list(dict.fromkeys(found.tolist()))]
     if abstain == "answer":
         background = background if spell is None else spell(background)
         background = _choose_background(background, known, labels, given=classes is not None)
         if lookup(known, to_column([background]))[0] < 0:
             known = to_values(to_column([background, *known.tolist()]))
-    if not (ordered or (ordered is None and (is_scale or positions is not None))):
-        return known, None, background
-    if (levels is None or isinstance(levels, (set, frozenset))) and not is_scale:
+    if not (ordered or (ordered is None and positions is not None)):
+        return replace(answers, classes=known, background=background)
+    if levels is None or isinstance(levels, (set, frozenset)):
         values = to_numbers(known)
         if values is None:
-            words = [each for each in known.tolist() if to_numbers(objects([each])) is None]
+            words = [each for each in known.tolist() if to_number(each) is None]
             raise InputError(
                 f"The order of the classes is not known: {listing(words)} {'is' if len(words) == 1 else 'are'} no "
                 f"{'number' if len(words) == 1 else 'numbers'}.",
@@ -182,16 +167,16 @@ def choose_classes(
         if len(same):
             both = listing(known[same[0] : same[0] + 2].tolist())
             raise InputError(f"The labels {both} are the same number.", "Write them alike.")
-    if positions is None:
-        return known, tuple(map(float, range(len(known)))), background
-    expected = f"finite numbers that increase, one for each of the {len(known)} classes {listing(known.tolist())}"
-    try:
-        places = to_floats(positions)
-    except (TypeError, ValueError) as error:
-        raise parameter_error("positions", "Answers", expected, positions) from error
+    places: Any = np.arange(float(len(known)))
+    if positions is not None:
+        try:
+            places = to_floats(positions)
+        except (TypeError, ValueError):
+            places = np.empty(0)
     if places.shape != (len(known),) or not np.isfinite(places).all() or not (np.diff(places) > 0).all():
+        expected = f"finite numbers that increase, one for each of the {len(known)} classes {listing(known.tolist())}"
         raise parameter_error("positions", "Answers", expected, positions)
-    return known, tuple(places.tolist()), background
+    return replace(answers, classes=known, positions=tuple(places.tolist()), background=background)
 
 
 def list_classes(classes: ArrayLike | None) -> Values:
@@ -205,7 +190,7 @@ def list_classes(classes: ArrayLike | None) -> Values:
 
 
 def _choose_background(background: Any, classes: Values, labels: Values, given: bool) -> Any:
-    """The background, by default "O" where the labels are tags; one that looks like a slip is an error."""
+    """The background, by default "O" where the labels are tags; one that is not among given classes is an error."""
     if background is None:
         if "O" in classes.tolist() or looks_tagged(labels):
             return "O"
@@ -218,20 +203,11 @@ def _choose_background(background: Any, classes: Values, labels: Values, given: 
     place = int(find_by_value(classes, objects([background]))[0])  # 0 where "0" is given and labels are numbers
     if place >= 0:
         return classes.tolist()[place]
-    if is_among(background, ("O",)) and looks_tagged(labels):
+    if not given or (is_among(background, ("O",)) and looks_tagged(labels)):
         return background
-    word = str(background).strip().lower()
-    texts = {label.strip().lower(): label for label in labels.tolist() if isinstance(label, str)}
-    # One word that ends in the other is no slip: "abnormal" may well be the background where "normal" was said.
-    likely = [text for text in texts if text == word or not (text.endswith(word) or word.endswith(text))]
-    close = difflib.get_close_matches(word, likely, n=1, cutoff=0.8) if isinstance(background, str) else []
-    if not (given or close):
-        return background
-    remedies = [Sentence("Did you mean {background}?", background=texts[close[0]])] if close else []
     raise ParameterError(
         Sentence("{background} is not among the classes.", background=background),
         f"They are {listing(classes.tolist())}.",
-        *remedies,
         Sentence("A class that nobody said can be added with {classes}."),
         keyword="background",
     )
@@ -337,11 +313,10 @@ def choose_spelling(labels: Values, classes: Iterable[Any] = ()) -> Callable[[An
     >>> spell("yes "), spell("No")
     ('Yes', 'no')
     """
-    given = [" ".join(each.split()) for each in classes if isinstance(each, str) and not isinstance(each, Enum)]
+    given = objects([" ".join(each.split()) if isinstance(each, str) else each for each in classes])
     tags = objects([normalise_tag(label) for label in labels.tolist()])
-    if not any(looks_tagged(tags, letters) for letters in set(SCHEMES.values())):
-        return spell_as(objects(given))
-    return spell_as(objects([each for each in given if each[:1] == normalise_tag(each)[:1]]), normalise_tag)
+    are_tags = any(looks_tagged(tags, letters) for letters in set(SCHEMES.values()))
+    return spell_as(given, normalise_tag if are_tags else normalise_label)
 
 
 def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> Callable[[Any], Any]:
@@ -355,7 +330,7 @@ def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> C
 
     def spell(label: object) -> Any:
         text = normal(label)
-        return forms.get(text, text) if isinstance(text, str) and not isinstance(text, Enum) else text
+        return forms.get(text, text) if isinstance(text, str) else text
 
     return spell
 
@@ -390,7 +365,7 @@ def group_spellings(values: Iterable[Any]) -> list[list[str]]:
     """
     groups: dict[str, list[str]] = {}
     for value in values:
-        if isinstance(value, str) and not isinstance(value, Enum):
+        if isinstance(value, str):
             groups.setdefault(normalise_label(value), []).append(value)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -401,7 +376,7 @@ def group_spellings(values: Iterable[Any]) -> list[list[str]]:
 def warn_of_slips(
     r: Answers, named: bool = False, tabular: bool = True, normalises: bool = True, silence: bool = True
 ) -> None:
-    """Warn of what the labels and workers of these answers call for.
+    """Warn of what the labels of these answers call for.
 
     Parameters
     ----------
@@ -418,75 +393,77 @@ def warn_of_slips(
     """
     if silence and r.silence_doubt is not None:
         warn(r.silence_doubt)
-    groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
-    if groups:
-        warn_of(
-            f"Some ids of workers differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are "
-            "treated as different workers.",
-            "If they are the same person, use one spelling in the data.",
+    labels, classes = r.labels.tolist(), r.classes.tolist()
+    listed = set(classes) if named else {r.background}
+    to_silence = "list all classes with {classes} to silence this warning."
+
+    # Labels that are no classes: ids, free text or scores. Of measurements others warn.
+    scores = None if named else find_scores(r)
+    problem = ""
+    if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS * r.n_labels:
+        rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
+        problem = (
+            f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
+            f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free "
+            "text. Each is treated as a class."
         )
-    # Few labels are classes, unless they are ids of as few workers or items. Of measurements others warn.
-    n_ids = min(r.n_workers, r.n_items if r.sequences is None else len(r.sequences))
-    doubtful = not named and r.n_labels >= min(FEWEST_LABELS, max(3, n_ids / 2)) and not are_measured(r)
-    problem, remedy = _doubt_classes(r) if doubtful else ("", "")
-    if problem:  # where labels are no classes, their spellings do not matter
-        column: str | Sentence = "Check that the entries are labels."
+        remedy = "If the answers are free text, map them to a few labels first."
+    elif scores is not None:
+        problem = (
+            f"The labels are {len(scores):,} different numbers, from {scores.min():.6g} to {scores.max():.6g}. Each is "
+            "treated as a class of its own; their order is not used."
+        )
+        remedy = "If they are scores, bin them into a few classes first."
+    if problem and not are_measured(r):
+        where: list[str | Sentence] = []
         if tabular and "label" in r.columns:
             taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
-            column = Sentence(f"If {taken} is the wrong column, name the right one with {{label}}.")
-        listing_them = Sentence("If they are classes, list them with {classes} to silence this warning.")
-        warn_of(problem, column, *([remedy] if remedy else []), *([] if remedy == MAP_TEXT else [listing_them]))
-        return
+            where.append(Sentence(f"If {taken} is the wrong column, name the right one with {{label}}."))
+        warn_of(problem, *where, remedy, Sentence(f"If they are classes, {to_silence}"))
+        return  # their spellings do not matter
 
-    # Labels that are spelled in several ways, words for no value, and abstentions.
-    labels, classes = r.labels.tolist(), r.classes.tolist()
-    listed = set(classes) if named else set()
-    groups = [group for group in group_spellings(labels) if not listed.issuperset(group)]
+    # Labels that are spelled in several ways.
+    groups = [group for group in group_spellings(labels) if not (named and listed.issuperset(group))]
     if groups:
         warn_of(
-            f"Some labels differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as "
-            "different labels.",
+            f"Some labels differ only in case, spaces or Unicode form: "
+            f"{join_names(map(listing, groups), separator='; ')}. They are treated as different labels.",
             *([Sentence("To merge them, use {normalise}.", normalise=True)] if normalises else []),
             Sentence("If they are different classes, list them all with {classes} to silence this warning."),
             keyword="normalise",
         )
-    meant = listed if named or not r.silence_counts else {r.background}
-    texts = {label: label.strip() for label in labels if isinstance(label, str) and label not in meant}
-    nothing = [label for label, text in texts.items() if text in NO_VALUE or not text]
-    if nothing:
-        n_answers = int(np.isin(r.label, [labels.index(label) for label in nothing]).sum())
-        drop = "remove those rows." if tabular else "name it with {missing}."
-        warn_of(
-            f"The label{' ' if len(nothing) == 1 else 's '}{listing(nothing)} {'is' if len(nothing) == 1 else 'are'} "
-            f"treated as an answer like any other ({plural(n_answers, 'answer')}).",
-            Sentence(f"If it stands for no answer, {drop}", missing=nothing[0]),
-            Sentence("If it is an answer, list all classes with {classes} to silence this warning."),
-        )
-    # An abstention is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
-    # Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
-    spelled = [str(label).strip().lower().removesuffix(".0") for label in labels]
-    code = next((code for code, text in enumerate(spelled) if text in ABSTENTIONS), None)
-    rest = {text for text in spelled if text != "-1"}
-    if code is None and "-1" in spelled and rest != {"1"}:
-        values = map(to_number, rest)
-        counts = all(value is None or (value >= 0 and value.is_integer()) for value in values)
-        share = np.mean(r.label == spelled.index("-1"))
-        if counts and (rest != {"0", "1"} or share > MOST_ABSTAIN):
-            code = spelled.index("-1")
-    if code is not None and not named and labels[code] in classes and len(classes) > 1:
-        label, others = labels[code], [each for each in classes if each != labels[code]]
-        simple = len(others) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in others)
-        without = Python(f"classes={others!r}", ",".join(map(str, others))) if simple else None
+
+    # Labels that mean that there is no answer: words for no value, and abstentions.
+    nothing = [label for label in labels if isinstance(label, str) and label.strip() in NO_VALUE]
+    if len(classes) > 1 and not named:
+        nothing += _find_abstentions(r)
+    for label in nothing:
+        if label in listed:
+            continue
+        n_answers = plural(int(np.count_nonzero(r.label == labels.index(label))), "answer")
         drop = "leave those cells empty" if r.format in ("wide", "matrix") else "remove those rows"
-        drop = drop if tabular else "name it with {missing}"
         warn_of(
-            f"The label {shorten(label)} is treated as an answer and as a class like any other "
-            f"({plural(int(np.count_nonzero(r.label == code)), 'answer')}).",
-            Sentence("If it means that a worker abstains, give the classes without it: {classes}.", classes=without),
-            Sentence(f"If it means that the worker did not see the item, {drop}.", missing=label),
-            Sentence("If it is a class, list all classes with {classes} to silence this warning."),
+            f"The label {shorten(label)} is treated as an answer like any other ({n_answers}).",
+            Sentence(f"If it stands for no answer, {drop if tabular else 'name it with {missing}'}.", missing=label),
+            Sentence("If it is an answer that can never be true, name all other classes with {classes}."),
+            Sentence(f"If it is a class, {to_silence}"),
             keyword="classes",
         )
+
+
+def _find_abstentions(r: Answers) -> list[Any]:
+    """Labels that seem to mean that a worker abstains: words, and -1 beside words or whole numbers from 0 on.
+
+    Beside 1, -1 is an ordinary answer. Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
+    """
+    spelled = {str(label).strip().lower().removesuffix(".0"): label for label in r.labels.tolist()}
+    found = [label for text, label in spelled.items() if text in ABSTENTIONS]
+    rest = spelled.keys() - {"-1"}
+    numbers = [value for value in map(to_number, rest) if value is not None]
+    if found or "-1" not in spelled or rest == {"1"} or any(x < 0 or not x.is_integer() for x in numbers):
+        return found
+    share = np.mean(r.label == r.labels.tolist().index(spelled["-1"]))
+    return [spelled["-1"]] if rest != {"0", "1"} or share > MOST_ABSTAIN else []
 
 
 def find_scores(r: Answers) -> Floats | None:
@@ -503,51 +480,6 @@ def are_measured(r: Answers) -> bool:
     """Whether labels are scores that are not all whole: no classes, but measurements."""
     numbers = find_scores(r)
     return numbers is not None and bool((numbers != np.round(numbers)).any())
-
-
-def _doubt_classes(r: Answers) -> tuple[str, str]:
-    """What labels look like if they are no classes (ids, free text or scores), and what else to do; else nothing."""
-    if r.n_labels >= 3 and r.n_responses >= FEWEST_IN_ALL and not r.silence_counts:
-        for whose, ids in (("workers", r.workers), ("items", r.keys.ids if isinstance(r.keys, Sequences) else r.keys)):
-            if not len(ids) / 2 <= r.n_labels <= len(ids):
-                continue
-            owner: Any = r.worker if whose == "workers" else r.owners_of(r.item_of_answer())
-            found, labels = lookup(ids, to_column(r.labels)), r.labels.tolist()
-            # Each label names who answered, or what about; or all are names, and all of them of workers.
-            same = np.mean(found[r.label] == owner) >= MOST_SAME
-            names = all(isinstance(each, str) and len(each) > 1 and not each.strip().isdecimal() for each in labels)
-            if same or (whose == "workers" and names and (found >= 0).all()):
-                shown = listing(labels, 3)
-                return f"The labels look like the ids of the {whose}, such as {shown}. Each is treated as a class.", ""
-    if r.n_labels < FEWEST_LABELS:
-        return "", ""
-    if r.n_responses < FEWEST_ANSWERS * r.n_labels:
-        rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
-        return (
-            f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
-            f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free "
-            "text. Each is treated as a class."
-        ), MAP_TEXT
-    numbers = find_scores(r)
-    if numbers is None:
-        return "", ""
-    return (
-        f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}. Each is "
-        "treated as a class of its own; their order is not used."
-    ), "If they are scores, bin them into a few classes first."
-
-
-def _list_groups(groups: list[list[str]]) -> str:
-    r"""Spellings as text; those that look alike on the screen by the codes of their letters.
-
-    >>> print(_list_groups([["Cat", "cat"], ["e\u0301", "\xe9"]]))
-    'Cat', 'cat'; 'e\u0301', '\xe9'
-    """
-    shown = []
-    for group in groups:
-        alike = len({unicodedata.normalize("NFC", text) for text in group}) < len(group)
-        shown.append(", ".join(map(ascii, group)) if alike else listing(group))
-    return join_names(shown, separator="; ")
 
 
 def doubt_silence(r: Answers) -> DataWarning | None:
@@ -568,7 +500,7 @@ def doubt_silence(r: Answers) -> DataWarning | None:
         new = np.flatnonzero(first[worker] < 0)[::-1]  # of several answers the first one stays
         first[worker[new]] = label[new]
         alike[worker[label != first[worker]]] = False
-    n_alike = int(alike.sum()) if n_answers[alike].sum() > MOST * r.n_responses else 0
+    n_alike, n_judged = int(alike.sum()), int(judged.sum())
     # Items, with those between the positions of a sequence that nobody answered or named.
     n_places, keys = r.n_items, r.sequences
     if keys is not None and keys.position.dtype.kind in "iu":
@@ -576,9 +508,8 @@ def doubt_silence(r: Answers) -> DataWarning | None:
         n_places = int(np.sum(ends - keys.position[keys.offsets[:-1]] + 1))
     tagged = keys is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
     answered = np.count_nonzero(np.diff(r.offsets))
-    if n_alike > max(1, MOST * judged.sum()):
-        n_judged = plural(int(judged.sum()), "worker")
-        problem = f"{n_alike:,} of {n_judged} with enough answers to tell only ever say one label"
+    if n_alike > max(1, MOST * n_judged) and n_answers[alike].sum() > MOST * r.n_responses:
+        problem = f"{n_alike:,} of {plural(n_judged, 'worker')} with enough answers to tell only ever say one label"
     elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
         said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
         problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"

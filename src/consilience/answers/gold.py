@@ -20,7 +20,6 @@ from .columns import (
     decode_categories,
     encode_in_order_of_appearance,
     find_present,
-    is_missing,
     is_present,
     lookup,
     name_composite,
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from .answers import Answers
 
 KEY_REMEDY = "Say which item each label belongs to."
-# How a column says true or false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
-TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+# How a column says true and false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
+TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "", "none", "nan", "nat", "<na>")
 # How to do without the column, in Python and on the command line.
 LEAVE_OUT = Sentence("To leave it out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
 # The format of a table that was a dict of items or a Series, whose keys are whatever they are.
@@ -91,12 +90,12 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
     """
     if gold is None or isinstance(gold, Gold):
         return gold
-    paired = responses.sequences is not None
-    items, labels, random = list[Indices](), list[Indices](), list[Truths]()
+    parts = [] if responses.sequences is not None else name_composite(responses.columns)
+    found: list[tuple[Indices, Indices, Truths]] = []
     rounds = gold if isinstance(gold, (list, tuple)) and len(gold) else [gold]
     for each in rounds:
         # What the columns of items are called in the answers, they may be called here.
-        table = open_gold(each, paired, [] if paired else name_composite(responses.columns)).prefer(responses.columns)
+        table = open_gold(each, responses.sequences is not None, parts).prefer(responses.columns)
         column = table.read(find_label(table))
         shares = [name for name in table.names if str(name).startswith("p(") and str(name).endswith(")")]
         if "confidence" in table.names and shares:
@@ -125,12 +124,10 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
         if used.sum() < known.sum():
             n_absent, n_known = int(known.sum() - used.sum()), int(known.sum())
             warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
-        items.append(item[used])
-        labels.append(code[used])
-        random.append(_read_random(table, known)[used])
-    item, code = np.concatenate(items), np.concatenate(labels)
+        found.append((item[used], code[used], _read_random(table, known)[used]))
+    item, code, random = (np.concatenate(each) for each in zip(*found, strict=True))
     codes, judging = np.full(responses.n_items, -1, np.int32), np.zeros(responses.n_items, bool)
-    codes[item], judging[item[np.concatenate(random)]] = code, True
+    codes[item], judging[item[random]] = code, True
     clash = np.unique(item[codes[item] != code])
     if len(clash):
         said = classes[list(dict.fromkeys(code[item == clash[0]].tolist()))[:2]].tolist()
@@ -170,9 +167,8 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
     if isinstance(gold, Mapping):
         named = Table(list(gold), gold.__getitem__)
         roles = [named.find(role) for role in (*key_roles(paired), "known label")]
-        # A dict of columns, and not one of items.
         if any(names and all(_is_column(gold.get(name)) for name in names) for names in (parts, roles)):
-            return open_frame(gold, "gold")
+            return open_frame(gold, "gold")  # a dict of columns, and not one of items
         keys, labels = list[Any](gold), list[Any](gold.values())
     elif series is not None:
         keys, labels = to_values(series[0]).tolist(), series[1]
@@ -184,14 +180,12 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
             f"{shorten(gold)} instead.",
             keyword="gold",
         )
-    if not paired:
-        columns = {"item": tuples_to_ids(keys) if parts else keys, "label": labels}
-    elif all(isinstance(key, tuple) and len(key) == 2 for key in keys):
-        columns = {"sequence": [key[0] for key in keys], "position": [key[1] for key in keys], "label": labels}
-    else:
+    if paired and not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
         raise InputError(
             "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
         )
+    ids = [[key[place] for key in keys] for place in (0, 1)] if paired else [tuples_to_ids(keys) if parts else keys]
+    columns = dict(zip((*key_roles(paired), "label"), (*ids, labels), strict=True))
     return replace(open_frame(columns, "gold"), format=KEYED)
 
 
@@ -243,17 +237,15 @@ def _read_random(table: Table, known: Truths) -> Truths:
     name = table.find("random")
     if name is None:
         return known
-    values, drawn = to_values(plain_labels(table.read(name))), known.copy()
-    for row in np.flatnonzero(known).tolist():
-        said = False if is_missing(values[row]) else TRUTH.get(str(values[row]).lower())
-        if said is None:
-            raise InputError(
-                f"Column {name!r} of {table.name} must say whether an item was drawn at random: true or false. Got "
-                f"{shorten(values[row])} at {table.locate(row)} instead.",
-                "Correct it, or give the column another name.",
-            )
-        drawn[row] = said
-    return drawn
+    said = np.array([str(value).lower() for value in to_values(plain_labels(table.read(name))).tolist()])
+    odd = np.flatnonzero(known & ~np.isin(said, TRUE + FALSE))
+    if len(odd):
+        raise InputError(
+            f"Column {name!r} of {table.name} must say whether an item was drawn at random: true or false. Got "
+            f"{shorten(str(said[odd[0]]))} at {table.locate(int(odd[0]))} instead.",
+            "Correct it, or give the column another name.",
+        )
+    return np.asarray(known & np.isin(said, TRUE))
 
 
 def add_gold(answers: Answers, table: Table, name: str, item: Integers, named: bool) -> Answers:

@@ -7,22 +7,20 @@ for models that learn what they are worth.
 The probabilities of a vote are at least 0 and sum to 1. Those that were rounded do so only nearly, and percentages sum
 to 100; both are taken if the user says so (`rescale`). All else is an error, and numbers mostly show what happened.
 
-There are three layouts of tables:
+There are two layouts of tables:
 
 - soft: one row per item and worker, one column for each class. Columns are called ``p(cat)``, as results are, or by the
   classes alone; then all columns but those of item and worker are classes.
 - soft-long: one row per item, worker and label, and a column of probabilities. A label without a row has none.
-- soft-wide: one row per item, one column for each worker and class. Names have a sign between the two, as in
-  ``forest_cat`` or ``forest:p(cat)``.
 
-A table is recognised if no column of labels, or several rows about one item and worker, make it any other, and numbers
-sum to 1 where they have to; the first layout also where they do not, since nothing else could be read from it.
+A table is recognised if its columns are called ``p(cat)``; or if no column of labels, or several rows about one item
+and worker, make it any other, and numbers sum to 1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
@@ -32,7 +30,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, plural
 from ..kernels import Floats, Integers
 from ..limits import NUMBER, require_few, require_memory
@@ -60,14 +57,8 @@ ROUNDING, MOST_ROUNDING = 0.005, 0.1
 PERCENT = 100.0
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
-# What may be between worker and class.
-SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
-# So many rows show the layout of a table.
-HEAD = 10_000
-# So many different fractions are no labels.
-MOST_LABELS = 20
 _HOW = "as a table of probabilities"
 _NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -85,24 +76,19 @@ class SoftRows(NamedTuple):
         Whether the labels have their names; else they are numbered, and may be named later.
     lacks_rows : bool
         Whether a label without a probability may have had no row.
-    codes : int32 array (n_rows,) or None
-        The label that each row gives most, if it is known already.
     """
 
     labels: Values
     votes: Floats
     named: bool = True
     lacks_rows: bool = False
-    codes: Codes | None = None
 
     def pick(self, rows: Indices) -> SoftRows:
         """Those of some rows."""
-        return self._replace(votes=self.votes[rows], codes=None if self.codes is None else self.codes[rows])
+        return self._replace(votes=self.votes[rows])
 
     def find_codes(self) -> Codes:
         """The label that each row gives most, by index: the first of several."""
-        if self.codes is not None:
-            return self.codes
         votes = np.nan_to_num(self.votes, nan=-np.inf) if lacks_any(self.votes) else self.votes
         return np.asarray(votes.argmax(axis=1), np.int32)
 
@@ -130,14 +116,16 @@ def lacks_any(votes: Floats) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
-def _slack_of(votes: Floats) -> float:
-    """By how much sums of rounded probabilities may differ from 1."""
-    return float(min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK)
+def slack_of(votes: Floats, rounded: bool) -> float:
+    """By how much the sum of a vote may differ from 1."""
+    return float(min(ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK)
 
 
-def find_whole(votes: Floats, total: Floats) -> float | None:
-    """What all votes (n, L) sum to but for rounding: 1, or 100 of percentages; None if it is anything else."""
-    slack = _slack_of(votes)
+def find_whole(votes: Floats, rounded: bool = True) -> float | None:
+    """What all votes (n, L), which may be rounded, sum to: 1, or 100 of percentages; None if it is anything else."""
+    slack = slack_of(votes, rounded)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
     if not (votes >= 0).all():
         return None
     return next((whole for whole in (1.0, PERCENT) if (np.abs(total - whole) <= whole * slack).all()), None)
@@ -146,7 +134,7 @@ def find_whole(votes: Floats, total: Floats) -> float | None:
 def sum_to_one(votes: Floats) -> bool:
     """Whether all rows (n, L), but for those that are missing, sum to 1 or 100 %, up to rounding."""
     there = votes[~np.isnan(votes).all(axis=1)]
-    return bool(len(there)) and find_whole(there, there.sum(axis=1)) is not None
+    return bool(len(there)) and find_whole(there) is not None
 
 
 def scale_votes(
@@ -165,13 +153,13 @@ def scale_votes(
     *remedies : str
         What to do if a class is missing, and perhaps others.
     """
+    whole = find_whole(votes, rescale)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
-    whole, slack = (find_whole(votes, total), _slack_of(votes)) if rescale else (None, VOTE_SLACK)
-    wrong = np.flatnonzero((~(np.abs(total - 1) <= slack) | (votes < 0).any(axis=1)) & (whole is None))
-    if not len(wrong):
+        total = votes @ np.ones(votes.shape[1])
+    if whole == 1 or (rescale and whole is not None):
         return np.asarray(votes / total[:, None])
-    whole = find_whole(votes, total)
+    wrong = np.flatnonzero(~(np.abs(total - 1) <= slack_of(votes, rescale)) | (votes < 0).any(axis=1))
+    whole = find_whole(votes)
     if whole is not None:
         kind = "percentages" if whole == PERCENT else "rounded"
         remedies = (Sentence(f"They seem to be {kind}: use {{rescale}}.", rescale=True),)
@@ -255,38 +243,13 @@ def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
     return votes
 
 
-def are_shares(numbers: Floats) -> bool:
-    """Whether numbers are between 0 and 1, and so many different ones that they can hardly be labels."""
-    there = numbers[~np.isnan(numbers)]
-    return bool(len(there) and there.min() >= 0 and there.max() <= 1 and len(np.unique(there)) > MOST_LABELS)
-
-
-def refuse_shares(table: Table, labels: Values) -> None:
-    """Raise an error for labels of a wide table that seem to be probabilities."""
-    numbers = read_floats(to_column(labels))
-    if numbers is not None and are_shares(numbers):
-        raise InputError(
-            f"{table.name} has fractions between 0 and 1 where labels should be, such as {labels.tolist()[0]}.",
-            "If they are the probabilities of one of two classes, give each worker a column for each class, such as "
-            "forest_yes and forest_no; the other one is 1 minus the first.",
-            Sentence("If they are levels, say so with {ordered}.", ordered=True),
-        )
-
-
 def find_class_columns(table: Table, names: Names) -> dict[str, str]:
     """The columns of classes, each with its class."""
     called = {name: match.group(1) for name in table.names if (match := _NAMED.fullmatch(str(name))) is not None}
-    if len(called) > 1:
+    if called:
         return {name: label for name, label in called.items() if name not in table.ignored}
     other = {table.find(role) for role in _OTHERS} | {name for name in names.values() if isinstance(name, str)}
     return {name: name for name in table.names if name not in other and name not in table.ignored}
-
-
-def objects_of(labels: Iterable[str]) -> Values:
-    """Labels as an array: numbers where all of them are written as such."""
-    names = list(labels)
-    whole = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", str(name)) for name in names)
-    return np.array([int(name) for name in names]) if whole else to_values(to_column([str(name) for name in names]))
 
 
 # ------------------------------------------------------------------------------------------------------------- layouts
@@ -299,7 +262,6 @@ def with_votes(table: Table, rows: SoftRows) -> Table:
         if not len(there):
             raise InputError(f"{table.name} has no votes: all probabilities are missing.")
         table, rows = table.keep(there), rows.pick(there)
-    rows = rows._replace(codes=rows.find_codes())
     table = table.add({MOST_PROBABLE: to_column(rows.labels).take(rows.find_codes())})
     return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, soft=rows)
 
@@ -318,13 +280,9 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
         is_other = any(names.get(role) is not None for role in ("label", "weight")) or not columns
         if is_other or not plays(table, names, "item", "sequence") or not plays(table, names, "worker"):
             return None
-        if len(columns) < 2 or list(columns) == list(columns.values()):  # without names such as p(cat)
-            votes = None if table.find("label") is not None else stack(table, list(columns))
-            if votes is None:
-                return None
-            # Whole numbers may be answers to several questions.
-            fractions = (np.nan_to_num(votes) % 1 != 0).any(axis=0).all()
-            if not (are_shares(votes) if len(columns) == 1 else sum_to_one(votes) or fractions):
+        if list(columns) == list(columns.values()):  # without names such as p(cat)
+            votes = None if table.find("label") is not None or len(columns) < 2 else stack(table, list(columns))
+            if votes is None or not sum_to_one(votes):
                 return None
     table.need("worker", names.get("worker"), parameter="worker")
     if len(columns) < 2:
@@ -336,7 +294,10 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
             Sentence("If each label has a row of its own, use {format}.", format="soft-long"),
             keyword="format",
         )
-    return with_votes(table, SoftRows(objects_of(columns.values()), need_numbers(table, list(columns))))
+    classes = list(columns.values())
+    are_numbers = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", str(each)) for each in classes)
+    labels = np.array([int(each) for each in classes]) if are_numbers else to_values(to_column(list(map(str, classes))))
+    return with_votes(table, SoftRows(labels, need_numbers(table, list(columns))))
 
 
 read_soft_files = read_soft  # once they are opened
@@ -367,7 +328,9 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
         numbers = read_floats(table.read(column))
         if numbers is None:
             return None
-        is_single = are_shares(numbers) and len(encode_in_order_of_appearance(table.read(label))[1]) == 1
+        is_single = len(encode_in_order_of_appearance(table.read(label))[1]) == 1 and sum_to_one(
+            np.stack([numbers, 1 - numbers], axis=1)
+        )
         if not is_single and int(_number_votes(table, names).max()) + 1 == table.n_rows:
             return None
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
@@ -404,63 +367,3 @@ def _number_votes(table: Table, names: Names) -> Indices:
     in_sequences = names.get("item") is None and (names.get("sequence") is not None or table.has_sequences())
     roles = [table.need(role, names.get(role), parameter=role) for role in (*key_roles(in_sequences), "worker")]
     return number_groups(table.values(name, "Fill it in or drop the row.") for name in roles)
-
-
-def read_soft_wide(table: Table, names: Names, named: bool) -> Table | None:
-    """One row per vote from one row per item.
-
-    It is recognised if names of columns are those of workers and classes, and what is in them sums to 1.
-    """
-    if named:
-        refuse_roles(table, names, ("worker", "label", "weight", "sequence", "position", "order"), _HOW)
-        item: str | None = table.need("item", names.get("item"), parameter="item")
-    else:
-        item = names.get("item") or table.find("item")
-        if not is_among(item, table.names) or len(table.names) < 5:
-            return None
-    gold = names.get("gold") or table.find("gold")
-    cells = [name for name in table.names if name not in (item, gold, *table.ignored)]
-    head = table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
-    grids = list(_find_grids(cells))
-    # The best way to split names is one by which votes sum to 1.
-    grid = next((each for each in grids if (named or len(each[0]) > 1) and _adds_up(head, *each)), None)
-    if grid is None and not named:
-        return None
-    grid = grid or next(iter(grids), None)
-    if grid is None:
-        raise InputError(
-            f"The columns of {table.name} are not those of workers and classes: {listing(cells)}.",
-            "Call them by worker and class with a sign between the two, such as forest_cat, and give each worker a "
-            "column for each class.",
-            Sentence("Leave columns that hold no probabilities out with {ignore}."),
-        )
-    workers, classes, columns = grid
-    size = len(workers)
-    parts = [need_numbers(table, [columns[who, what] for what in classes]) for who in workers]
-    votes = np.stack(parts, axis=1).reshape(-1, len(classes))
-    row, who = np.divmod(np.arange(table.n_rows * size), size)
-    melted = table.melt(
-        item, gold, row, lambda at: f"worker {workers[at % size]!r}", worker=to_column(objects_of(workers)).take(who)
-    )
-    return with_votes(melted, SoftRows(objects_of(classes), votes))
-
-
-def _find_grids(cells: Sequence[str]) -> Iterator[tuple[list[str], list[str], dict[tuple[str, str], str]]]:
-    """The ways in which columns are called by worker and class: workers, classes, and the column of each two."""
-    for sign in SEPARATORS:
-        for split in (str.rpartition, str.partition):
-            parts = [split(str(name), sign) for name in cells]
-            if not all(one and other for one, _, other in parts):
-                continue
-            for pairs in ([(one, other) for one, _, other in parts], [(other, one) for one, _, other in parts]):
-                named = [(who, match.group(1) if (match := _NAMED.fullmatch(what)) else what) for who, what in pairs]
-                workers, classes = (list(dict.fromkeys(each)) for each in zip(*named, strict=True))
-                columns = dict(zip(named, cells, strict=True))
-                # Each worker must have each class.
-                if len(classes) > 1 and len(columns) == len(cells) == len(workers) * len(classes):
-                    yield workers, classes, columns
-
-
-def _adds_up(table: Table, workers: list[str], classes: list[str], columns: dict[tuple[str, str], str]) -> bool:
-    votes = (stack(table, [columns[who, what] for what in classes]) for who in workers)
-    return all(each is not None and (np.isnan(each).all() or sum_to_one(each)) for each in votes)

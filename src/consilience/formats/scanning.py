@@ -31,7 +31,7 @@ from .sorting import name_copy, open_copy, sort_copy
 from .sources import find_source, open_table, take_answers
 
 # Forms of tables that can be sorted, beside one row per answer; the others are laid out in memory.
-FORMS = ("soft", "soft-long", "soft-wide")
+FORMS = ("soft", "soft-long")
 IN_MEMORY = {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}
 # Answers in fewer rows are read into memory, and as many rows show what the columns are.
 LEAST_ROWS, ENOUGH_ROWS = 200_000, 10_000

@@ -41,7 +41,7 @@ from .writing import write_table
 
 LONG = "long"
 # In a table with one column per worker, all columns are used.
-_ALL_USED = ("wide", "matrix", "soft", "soft-long", "soft-wide", "soft-files")
+_ALL_USED = ("wide", "matrix", "soft", "soft-long", "soft-files")
 
 
 def choose_target(path: str, source: str, found: Format | None) -> Format | None:
