@@ -163,7 +163,7 @@ def test_fused_spans_go_back_to_their_tool(name):
     assert pq.read_table("spans.parquet").to_pylist() == cs.fuse(path, model="majority").to_spans().to_pylist()
 
 
-@pytest.mark.filterwarnings("ignore:In .* count as:consilience.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:In .* (count as|offsets of):consilience.errors.DataWarning")
 def test_spans_of_a_file_with_both():
     """Spans are fused with a warning, and naming the column of answers gets these."""
     write_json("both.json", label_studio())

@@ -64,7 +64,8 @@ class Codec:
         Takes a path, of a file or of a folder. Returns the texts and the spans that workers marked in them.
     write_spans : callable
         Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
-        where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
+        where the format has these. If the spans have an origin, it is a file of this format that holds their documents,
+        and what else it has is kept.
     carries : frozenset of str
         What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
     write_labels : callable

@@ -8,12 +8,11 @@ file; what an earlier fusion wrote is replaced.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
@@ -21,20 +20,19 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError, first_line, listing, plural, shorten, warn_of
+from ..errors import InputError, listing, plural, shorten, warn_of
 from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts, list_texts
 from . import Codec, Verdict
-from .files import encoding_error, list_inputs, open_input, open_output
+from .files import list_inputs, open_output
+from .json_lines import Record, dump, read_records
+from .reading import QUESTION, say_spans
 from .writing import replace_file
 
-Record: TypeAlias = dict[str, Any]
 Id: TypeAlias = str | int | float
 # Records, each with the worker whose annotation it is, None for records that hold those of several workers.
-Owned: TypeAlias = Iterable[tuple[str | None, Record]]
+Owned: TypeAlias = list[tuple[str | None, Record]]
 
-# Under this key, the metadata of a table has the name of the question whose answers are called "label".
-QUESTION = "question"
 _NAMES = {
     dict: "an object",
     list: "a list",
@@ -49,30 +47,21 @@ class NotSpans(InputError):
     """Answers about whole items where spans were expected."""
 
 
-def say_spans(path: str, tool: str) -> NoReturn:
-    """Raise the error for spans where answers were expected."""
-    raise InputError(
-        f"{path!r} holds spans marked in texts ({tool}), not one answer per item.",
-        "Read it with consilience.read_spans, or give it to fuse without names of columns.",
-    )
-
-
 def say_nothing(path: str, tool: str) -> NoReturn:
     """Raise the error for a file without any annotation."""
     raise InputError(f"{path!r} holds no annotations ({tool}).", "Export the annotated records.")
 
 
-# --------------------------------------------------------------------------------------------------------- JSON records
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a record is, for messages. Its methods return values of the record, and check them."""
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A record of a file, or another place in one. Its methods return values of a record, and check them."""
 
     path: str
     unit: str  # "line" or "record"
     number: int  # from 1
     id: object = None  # what the record is called in the file, if it has an id
+    record: Record = field(default_factory=dict)
+    name: Id = ""  # the document that it is about
 
     def __str__(self) -> str:
         name = "" if self.id is None else f" (id {shorten(self.id)})"
@@ -112,15 +101,6 @@ class Place:
             self.fail(f"{what} is a number of more than 64 bits: {shorten(value)}.", "Write it as text.")
         return value
 
-    def check_answer(self, value: object, question: str) -> Id | list[Id] | None:
-        """The answer to a question: one label, a list of labels, or None."""
-        what = f"the answer to {shorten(question)}"
-        if value is None:
-            return None
-        if isinstance(value, list):
-            return [self.check_id(each, what) for each in value]
-        return self.check_id(int(value) if isinstance(value, float) and value.is_integer() else value, what)
-
     def check_span(self, text: str, start: object, end: object) -> tuple[int, int]:
         """The offsets of a span, which must be within its text."""
         first: int = self.check(start, int, "the start of a span")
@@ -141,70 +121,6 @@ class Place:
         if not 0 <= score <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
         return float(score)
-
-
-@dataclass(frozen=True, eq=False)
-class Entry(Place):
-    """A record of a file, and the document that it is about."""
-
-    record: Record = field(default_factory=dict)
-    name: Id = ""
-
-
-def read_whole_text(path: str) -> str:
-    """All text of a file, which may be compressed, without a byte order mark."""
-    try:
-        with open_input(path) as stream:
-            return str(stream.read(), "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise encoding_error(path) from error
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the file.") from error
-
-
-def read_records(path: str) -> Iterator[Entry]:
-    """Yield the objects of a JSON array, of JSON lines, or a single object."""
-    text = read_whole_text(path)
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not lines:
-        raise InputError(f"{path!r} is empty.", "Export it again.")
-    is_array = text.lstrip().startswith("[")
-    has_halves = "\\ud" in text or "\\uD" in text  # perhaps half of a surrogate pair
-    for number, line in [(1, text)] if is_array or not lines[0][1].rstrip().endswith("}") else lines:
-        place = Entry(path, "line", number)
-        try:
-            found = json.loads(line)
-        except RecursionError:
-            place.fail("brackets are nested too deeply.")
-        except ValueError as error:
-            why = shorten(str(error), 100)
-            place.fail(f"not valid JSON ({why}).", "The file may be damaged or cut off: export it again.")
-        for count, record in enumerate(found if is_array else [found], 1):
-            entry = Entry(path, "record", count) if is_array else place
-            if not isinstance(record, dict):
-                entry.fail(f"expected a JSON object, found {shorten(record)}.")
-            try:
-                if has_halves:
-                    json.dumps(record, ensure_ascii=False).encode()
-            except UnicodeEncodeError:
-                entry.fail("some text has half of a surrogate pair, which is no character.")
-            yield replace(entry, record=record)
-
-
-def write_records(records: Iterable[Record], path: str, as_array: bool = False) -> None:
-    """Write records to a file: as JSON lines, or as a JSON array with one record per line."""
-    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
-        sink.write(b"[" if as_array else b"")
-        for number, record in enumerate(records):
-            sink.write((b",\n" if number else b"\n") + _dump(record) if as_array else _dump(record) + b"\n")
-        sink.write(b"\n]\n" if as_array else b"")
-
-
-def _dump(value: object, **options: Any) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, **options).encode()
-    except (RecursionError, UnicodeEncodeError, TypeError) as error:
-        raise InputError(f"A record cannot be written as JSON: {first_line(error)}.", "Check its text.") from error
 
 
 def peek_record(head: bytes) -> tuple[Record, bool]:
@@ -235,35 +151,6 @@ def as_rating(label: object, question: str) -> int:
             f"The label {shorten(label)} is no rating: the answers to {shorten(question)} are whole numbers.",
             "Name the question that the labels answer.",
         ) from None
-
-
-# ---------------------------------------------------------------------------------- the file that spans were read from
-
-
-def origin_of(spans: Spans, format: str) -> str | None:
-    """The path that spans were read from, if that was in the format of this name."""
-    return spans.origin[0] if spans.origin is not None and spans.origin[1] == format else None
-
-
-def check_unchanged(place: Place, text: str, known: str) -> None:
-    """Raise an error if a record has another text than the one that was read."""
-    if text != known:
-        place.fail(
-            f"the file has changed since it was read: the text is now {shorten(text)}.", "Read and fuse the file again."
-        )
-
-
-def check_all_found(origin: str | None, documents: Iterable[str], found: Collection[object]) -> None:
-    """Raise an error if some documents are no longer in the file that they were read from."""
-    lost = [name for name in documents if name not in found]
-    if origin and lost:
-        raise InputError(
-            f"{origin!r} has changed since it was read: it has no document {listing(lost)}.",
-            "Read and fuse the file again.",
-        )
-
-
-# ----------------------------------------------------------------------------------------------------------- JSON tools
 
 
 class Annotation(NamedTuple):
@@ -386,7 +273,12 @@ class Tool(ABC):
 
     def write(self, records: Owned, workers: Sequence[str], path: str) -> None:  # noqa: ARG002
         """Write all records; `workers` are those whose annotations are written."""
-        write_records((record for _, record in records), path, self.as_array(path))
+        as_array = self.as_array(path)
+        with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+            sink.write(b"[" if as_array else b"")
+            for number, (_, record) in enumerate(records):
+                sink.write((b",\n" if number else b"\n") + dump(record) if as_array else dump(record) + b"\n")
+            sink.write(b"\n]\n" if as_array else b"")
 
     # What is the same for all tools
 
@@ -402,19 +294,20 @@ class Tool(ABC):
         seen: Counter[tuple[object, bytes]] = Counter()
         contents: dict[str, bytes] = {}
         entries = []
-        for entry in (entry for file in self.files() for entry in read_records(file)):
-            name, content, scope = self.identify(entry)
-            entry = replace(entry, id=name)
-            key = hashlib.blake2b(_dump(content, sort_keys=True), digest_size=16).digest()
-            if name is None:
-                seen[scope, key] += 1
-                name = numbers.setdefault((key, seen[scope, key]), len(numbers) + 1)
-            if contents.setdefault(str(entry.check_id(name, "the id")), key) != key:
-                entry.fail(
-                    f"another record has another text for the id {shorten(name)}.",
-                    "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
-                )
-            entries.append(replace(entry, name=name))
+        for file in self.files():
+            for unit, number, record in read_records(file):
+                entry = Entry(file, unit, number, record=record)
+                name, content, scope = self.identify(entry)
+                entry, key = replace(entry, id=name), dump(content, sort_keys=True)
+                if name is None:
+                    seen[scope, key] += 1
+                    name = numbers.setdefault((key, seen[scope, key]), len(numbers) + 1)
+                if contents.setdefault(str(entry.check_id(name, "the id")), key) != key:
+                    entry.fail(
+                        f"another record has another text for the id {shorten(name)}.",
+                        "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
+                    )
+                entries.append(replace(entry, name=name))
         return entries
 
     @cached_property
@@ -449,58 +342,68 @@ class Tool(ABC):
             say_nothing(self.path, self.title)
         return replace(collect_texts(texts, (os.path.abspath(self.path), self.name)), questions=tuple(questions))
 
-    def read_answers(self, wanted: Collection[str] | None) -> pa.Table:
-        """Answers as a table with columns item, worker and label, or one column per question if there are several."""
-        said: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
-        sets, n_spans = set[str](), 0
+    def read_answers(self) -> pa.Table:
+        """Answers as a table with columns item, worker and label, or one column per question if there are several.
+
+        A column gold has what is known, if there is one question.
+        """
+        rows: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
+        n_spans = 0
         for entry, given in self.annotated:
             known: dict[str, Any] = {}
             for each in given:
                 n_spans += len(each.marks or ())
-                for question, answer in each.answers.items():
-                    each.answers[question] = entry.check_answer(answer, question)
-                    if isinstance(answer, list) and len(answer) > 1:
-                        sets.add(question)
+                for question, said in each.answers.items():
+                    what = f"the answer to {shorten(question)}"
+                    if isinstance(said, list):
+                        each.answers[question] = [entry.check_id(label, what) for label in said]
+                    elif said is not None:
+                        is_whole = isinstance(said, float) and said.is_integer()
+                        each.answers[question] = entry.check_id(int(said) if is_whole else said, what)
                 if each.worker is None and each.answers:
                     if known not in ({}, each.answers):
                         entry.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
                     known = each.answers
             item = self.item(entry) if given else entry.name
-            said += [(item, each.worker, each.answers, known) for each in given if each.worker is not None]
+            rows += [(item, each.worker, each.answers, known) for each in given if each.worker is not None]
         questions = sorted(self.asked)
         if n_spans and not questions:
             say_spans(self.path, self.title)
         self._warn(len(questions))
-        if self.are_sets:
-            sets.update(questions)
         names = ["label"] if len(questions) == 1 else questions
         if {"item", "worker", "gold"} & set(names):
             raise InputError(f"{self.path!r} has a question called item, worker or gold.", "Rename it.")
 
-        def settle(question: str, answer: Any) -> Any:  # as a list where answers are sets, else as one label
-            if question in sets:
-                return answer if isinstance(answer, (list, type(None))) else [answer]
-            return next(iter(answer), None) if isinstance(answer, list) else answer
-
-        rows = []
-        for item, worker, answers, known in said:
-            given_answers = [answers.get(question) for question in questions]
-            if self.silence_is_empty:
-                given_answers = [[] if answer is None else answer for answer in given_answers]
-            settled = [settle(*each) for each in zip(questions, given_answers, strict=True)]
-            if any(each is not None for each in settled):
-                gold = settle(questions[0], known.get(questions[0])) if len(questions) == 1 else None
-                rows.append((item, worker, gold, *settled))
-        if not rows:
+        columns: dict[str, list[Any]] = {"item": [row[0] for row in rows], "worker": [row[1] for row in rows]}
+        said_of = {
+            name: [answers.get(question) for *_, answers, _ in rows]
+            for name, question in zip(names, questions, strict=True)
+        }
+        if len(questions) == 1 and any(known for *_, known in rows):
+            said_of["gold"] = [known.get(questions[0]) for *_, known in rows]
+        are_sets = dict.fromkeys(said_of, self.are_sets)
+        for key, values in said_of.items():
+            are_sets[key] |= any(isinstance(said, list) and len(said) > 1 for said in values)
+        if len(questions) == 1:
+            are_sets = dict.fromkeys(are_sets, any(are_sets.values()))
+        for key, values in said_of.items():
+            if not are_sets[key]:
+                columns[key] = [next(iter(said), None) if isinstance(said, list) else said for said in values]
+                continue
+            columns[key] = [[said] if isinstance(said, (str, int)) else said for said in values]
+            if self.silence_is_empty and key != "gold":
+                columns[key] = [[] if said is None else said for said in columns[key]]
+        answered = [row for row in range(len(rows)) if any(columns[name][row] is not None for name in names)]
+        if not answered:
             say_nothing(self.path, self.title)
-        columns = dict(zip(["item", "worker", "gold", *names], map(list, zip(*rows, strict=True)), strict=True))
-        if all(each is None for each in columns["gold"]):
-            del columns["gold"]
-        chosen = {name: _make_column(values) for name, values in columns.items() if wanted is None or name in wanted}
-        if self.numbers_are_ratings:
-            chosen |= {name: _to_levels(chosen[name]) for name in names if name in chosen}
+        arrays = {key: _make_column([values[row] for row in answered]) for key, values in columns.items()}
+        for name in names if self.numbers_are_ratings else []:
+            if pa.types.is_integer(arrays[name].type):
+                levels = pc.unique(arrays[name].drop_null()).sort()
+                codes = pc.index_in(arrays[name], levels)
+                arrays[name] = pa.DictionaryArray.from_arrays(codes, levels, ordered=True)
         # A single question may also be called by its own name.
-        return pa.table(chosen, metadata={QUESTION: questions[0]} if len(questions) == 1 else None)
+        return pa.table(arrays, metadata={QUESTION: questions[0]} if len(questions) == 1 else None)
 
     def _warn(self, n_found: int) -> None:
         self.report(n_found)
@@ -510,88 +413,71 @@ class Tool(ABC):
     def write_spans(self, spans: Spans, path: str) -> None:
         """Write the records that were read, with what they do not have yet of the spans of all workers."""
         documents = {str(each.name): each for each in list_texts(spans)}
-        self.write(self._marked_records(documents), list(map(str, spans.workers.tolist())), path)
-
-    def _marked_records(self, documents: dict[str, MarkedText]) -> Iterator[tuple[str | None, Record]]:
-        models: dict[str, Entry] = {}  # a record of each document
+        first: dict[str, Record] = {}  # a record of each document
         owners: dict[str, set[str | None]] = {}  # whose annotations of a document are in some record
         for entry, given in self.annotated:
-            name, text = str(entry.name), self.text(entry)
-            if text is not None:
-                models.setdefault(name, entry)
-                owners.setdefault(name, set()).update(each.worker for each in given if each.marks is not None)
-                if name in documents:
-                    check_unchanged(entry, text, documents[name].text)
-        check_all_found(self.path, documents, models)
-        added: list[Record] = []
-        fresh = {
-            name: [each for each in document.readings if each.worker not in owners.get(name, set()) - {FUSED}]
-            for name, document in documents.items()
-        }
-        if self.unit == "line":
-            is_fused = any(each.worker == FUSED for readings in fresh.values() for each in readings)
-            for entry, given in self.annotated:
-                worker = given[0].worker if given else None
-                if worker != FUSED or not is_fused:
-                    yield worker, self.keep(entry)
-            for name, document in documents.items():
-                like = models[name].record if name in models else None
-                for reading in fresh[name]:
-                    if reading.worker is not None:
-                        record = self.make_record(document, like)
-                        self.add_spans(record, document, reading)
-                        yield reading.worker, record
-            return
+            if self.text(entry) is not None:
+                first.setdefault(str(entry.name), entry.record)
+                workers = {each.worker for each in given if each.marks is not None}
+                owners.setdefault(str(entry.name), set()).update(workers - {FUSED})
+        new: Owned = []
         for name, document in documents.items():
-            record = models[name].record if name in models else self.make_record(document, None)
-            for reading in fresh[name]:
+            record = first.get(name)
+            if self.unit == "record" and record is None:
+                record = self.make_record(document, None)
+                new.append((None, record))
+            for reading in document.readings:
+                if reading.worker in owners.get(name, ()) or (self.unit == "line" and reading.worker is None):
+                    continue
+                if self.unit == "line":
+                    record = self.make_record(document, first.get(name))
+                    new.append((reading.worker, record))
+                assert record is not None
                 self.add_spans(record, document, reading)
-            if name not in models:
-                added.append(record)
-        yield from ((None, self.keep(entry)) for entry in self.entries)
-        yield from ((None, record) for record in added)
+        replaced = {FUSED} & {worker for worker, _ in new}
+        old = [(given[0].worker if given else None, entry) for entry, given in self.annotated]
+        kept = [(worker, self.keep(entry)) for worker, entry in old if self.unit == "record" or worker not in replaced]
+        self.write(kept + new, list(map(str, spans.workers.tolist())), path)
 
     def write_labels(self, verdicts: dict[str, Verdict], question: str | None, path: str) -> None:
         """Write the records that were read with a label for each item."""
         asked = self.asked
         if len(asked) != 1 and question not in asked:
             raise InputError(f"It is not clear which question of {self.path!r} these labels answer: {listing(asked)}.")
-        answered = question if question in asked else next(iter(asked))
-        self.write(self._labelled_records(verdicts, answered), [FUSED], path)
-
-    def _labelled_records(self, verdicts: dict[str, Verdict], question: str) -> Iterator[tuple[str | None, Record]]:
+        about = question if question in asked else next(iter(asked))
         labelled: dict[str, Record] = {}
+        kept: Owned = []
         for entry, given in self.annotated:
-            is_answer = any(question in each.answers for each in given)
+            is_answer = any(about in each.answers for each in given)
             item = str(self.item(entry) if is_answer else entry.name)
             if item in verdicts and (self.unit == "record" or (is_answer and item not in labelled)):
-                labelled[item] = self.label(entry, question, self.asked[question], verdicts[item])
+                labelled[item] = self.label(entry, about, asked[about], verdicts[item])
             worker = given[0].worker if given else None
             if self.unit == "record" or not is_answer or worker != FUSED:  # which this fusion takes the place of
-                yield worker, self.keep(entry)
+                kept.append((worker, self.keep(entry)))
         lost = [item for item in verdicts if item not in labelled]
         if lost:
             raise InputError(
                 f"{self.path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
                 "Give the file that the answers were read from; fuse it again if it has changed since.",
             )
-        if self.unit == "line":
-            yield from ((FUSED, record) for record in labelled.values())
+        new: Owned = [(FUSED, record) for record in labelled.values()] if self.unit == "line" else []
+        self.write(kept + new, [FUSED], path)
 
     @classmethod
     def codec(cls) -> Codec:
         """The functions that read and write the format."""
         return Codec(
-            read=lambda path, wanted: cls(path).read_answers(wanted),
-            recognise=lambda head, path: cls.recognise(*peek_record(head)),  # noqa: ARG005
+            read=lambda path, _wanted: cls(path).read_answers(),
+            recognise=lambda head, _path: cls.recognise(*peek_record(head)),
             read_spans=lambda path: cls(path).read_spans(),
-            write_spans=lambda spans, path: cls(origin_of(spans, cls.name)).write_spans(spans, path),
+            write_spans=lambda spans, path: cls(spans.origin and spans.origin[0]).write_spans(spans, path),
             carries=cls.carries,
             write_labels=lambda verdicts, question, origin, path: cls(origin).write_labels(verdicts, question, path),
         )
 
 
-def _make_column(values: Sequence[Any]) -> pa.Array:
+def _make_column(values: Collection[Any]) -> pa.Array:
     """A column; ids of several types become text."""
     in_lists = any(isinstance(value, list) for value in values)
     kinds = {type(each) for value in values for each in (value or () if in_lists else (value,))} - {type(None)}
@@ -601,11 +487,3 @@ def _make_column(values: Sequence[Any]) -> pa.Array:
     if len(kinds) > 1:
         values = [None if value is None else str(value) for value in values]
     return pa.array(values)
-
-
-def _to_levels(values: pa.Array) -> pa.Array:
-    """Whole numbers as ordered categories; other columns as they are."""
-    if not pa.types.is_integer(values.type):
-        return values
-    levels = pc.unique(values.drop_null()).sort()
-    return pa.DictionaryArray.from_arrays(pc.index_in(values, levels), levels, ordered=True)

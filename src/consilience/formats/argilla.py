@@ -24,7 +24,8 @@ from ..errors import InputError, listing, shorten
 from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import Annotation, Entry, Id, Record, Tool, as_rating
+from .annotation_tools import Annotation, Entry, Id, Tool, as_rating
+from .json_lines import Record
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet

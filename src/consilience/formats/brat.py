@@ -26,7 +26,7 @@ from ..errors import InputError, plural, shorten, warn_of
 from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts, list_texts
 from . import Codec
-from .annotation_tools import Place, check_unchanged, origin_of, say_nothing
+from .annotation_tools import Entry, say_nothing
 from .files import encoding_error, file_name, make_folder
 from .writing import replace_file
 
@@ -52,12 +52,18 @@ def _worker_folders(folder: str) -> dict[str, str]:
     return {each.name: str(each) for each in inner if any(each.rglob("*.ann"))}
 
 
-def _find_workers(path: str) -> dict[str, str]:
-    """The folder of each worker."""
+def _read_text(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise encoding_error(path) from error
+
+
+def read_brat(path: str) -> Spans:
+    """The texts and the spans in a folder."""
     if not os.path.isdir(path):
         raise InputError(f"{path!r} is no folder.", "brat annotations are read from a folder: give that.")
-    workers = _worker_folders(path)
-    own = _annotated(path)
+    workers, own = _worker_folders(path), _annotated(path)
     if own and workers:
         raise InputError(
             f"{path!r} holds .ann files, and folders of .ann files such as {next(iter(workers))!r}.",
@@ -65,41 +71,25 @@ def _find_workers(path: str) -> dict[str, str]:
         )
     if not own and not workers:
         say_nothing(path, "brat")
-    return workers or {os.path.basename(os.path.abspath(path)): path}
-
-
-def read_brat(path: str) -> Spans:
-    """The texts and the spans in a folder."""
-    workers = _find_workers(path)
+    workers = workers or {os.path.basename(os.path.abspath(path)): path}
     texts: list[MarkedText] = []
     n_split = 0
     for worker, folder in workers.items():
         for file in sorted(map(str, Path(folder).rglob("*.ann"))):
             name = os.path.relpath(file, folder).removesuffix(".ann").replace(os.sep, "/")
-            text = _read_text(_find_text_file(path, folder, name, file, workers))
+            places = (os.path.join(place, f"{name}.txt") for place in (folder, path, *workers.values()))
+            beside = next(filter(os.path.isfile, places), None)
+            if beside is None:
+                raise InputError(f"{file!r} has no text: there is no {name + '.txt'!r} beside it.", "Add the text.")
+            text = _read_text(beside)
             spans, split = _parse_spans(file, text)
             n_split += split
-            texts.append(MarkedText(name, text, [Reading(worker, spans)], place=Place(file, "line", 1)))
+            texts.append(MarkedText(name, text, [Reading(worker, spans)], place=Entry(file, "line", 1)))
     if n_split:
         warn_of(
             f"In {path!r}, {plural(n_split, 'span')} of several fragments count from the first to the last character."
         )
     return collect_texts(sorted(texts, key=lambda text: str(text.name)), (os.path.abspath(path), "brat"))
-
-
-def _find_text_file(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
-    for place in (folder, root, *workers.values()):
-        text = os.path.join(place, f"{name}.txt")
-        if os.path.isfile(text):
-            return text
-    raise InputError(f"{file!r} has no text: there is no {name + '.txt'!r} beside it.", "Add the text.")
-
-
-def _read_text(path: str) -> str:
-    try:
-        return Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise encoding_error(path) from error
 
 
 def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
@@ -108,7 +98,7 @@ def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
     marks = set[str]()
     n_split = 0
     for number, line in enumerate(_read_text(file).removeprefix(_BOM).split("\n"), 1):
-        line, place = line.removesuffix("\r"), Place(file, "line", number)
+        line, place = line.removesuffix("\r"), Entry(file, "line", number)
         if not line.strip() or line[0] in "REAMN#*":
             continue
         mark, where, quote = (*line.split("\t", 2), "", "")[:3]
@@ -123,14 +113,10 @@ def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
         fragments = [place.check_span(text, *map(int, part.split())) for part in match[2].split(";")]
         quoted = "".join(text[start:end] for start, end in fragments)
         if quote and "".join(quote.split()) != "".join(quoted.split()):
-            odd = " The text begins with a byte order mark, which counts as a character." if text[:1] == _BOM else ""
-            place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(quoted)}.{odd}")
+            place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(quoted)}.")
         n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
         found[min(start for start, _ in fragments), max(end for _, end in fragments), match[1]] = None
     return found, n_split
-
-
-# ------------------------------------------------------------------------------------------------------------ writing
 
 
 def write_brat(spans: Spans, path: str) -> None:
@@ -140,23 +126,20 @@ def write_brat(spans: Spans, path: str) -> None:
     """
     if os.path.isfile(path):
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
-    origin, files = origin_of(spans, "brat"), dict[str, str]()
-    sources = _find_workers(origin) if origin else {}
+    origin = spans.origin[0] if spans.origin is not None else None
+    sources = {} if origin is None else _worker_folders(origin) or {os.path.basename(origin): origin}
+    files: dict[str, str] = {}
     for document in list_texts(spans):
-        name = str(document.name)
         for reading in document.readings:
             if reading.worker is None:
                 continue
-            base = os.path.join(path, *map(file_name, (reading.worker, *name.split("/"))))
-            folder = sources.get(reading.worker, "")
-            old = os.path.join(folder, f"{name}.ann")
-            if origin and folder and reading.worker != FUSED and os.path.isfile(old):
-                text = _find_text_file(origin, folder, name, old, sources)
-                check_unchanged(Place(text, "line", 1), _read_text(text), document.text)
-                content = _read_text(old).removeprefix(_BOM)
+            base = os.path.join(path, *map(file_name, (reading.worker, *str(document.name).split("/"))))
+            old = os.path.join(sources.get(reading.worker, ""), f"{document.name}.ann")
+            if reading.worker in sources and reading.worker != FUSED and os.path.isfile(old):
+                files[f"{base}.ann"] = _read_text(old).removeprefix(_BOM)
             else:
-                content = _compose(document.text, reading)
-            files |= {f"{base}.ann": content, f"{base}.txt": document.text}
+                files[f"{base}.ann"] = _compose(document.text, reading)
+            files[f"{base}.txt"] = document.text
     for file, content in files.items():
         make_folder(os.path.dirname(file))
         with replace_file(file) as temporary:

@@ -19,7 +19,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,16 +31,8 @@ from ..errors import InputError, listing, shorten
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
 from ..kinds.tokens import REASONS, list_tags, tag_readings
 from . import Codec
-from .annotation_tools import (
-    Id,
-    Place,
-    check_all_found,
-    check_unchanged,
-    origin_of,
-    read_whole_text,
-    say_nothing,
-)
-from .files import HEAD, encoding_error, list_inputs, stem
+from .annotation_tools import Entry, Id, say_nothing
+from .files import HEAD, encoding_error, list_inputs, open_input, stem
 from .writing import replace_file
 
 _UNREAD = "_"
@@ -53,7 +46,7 @@ _OTHER_FORMAT = "Write another format, such as label-studio."
 class _Sentence:
     """A sentence: its tokens, and one list of columns for each."""
 
-    place: Place
+    place: Entry
     name: str | None = None
     before: list[str] = field(default_factory=list)  # comments and marks of documents
     rows: list[list[str]] = field(default_factory=list)
@@ -63,46 +56,9 @@ class _Sentence:
         ends = itertools.accumulate(len(row[0]) + 1 for row in self.rows)
         return [(end - len(row[0]) - 1, end - 1) for end, row in zip(ends, self.rows, strict=True)]
 
-    def text(self) -> str:
-        return " ".join(row[0] for row in self.rows)
-
 
 def _split(line: str, separator: str | None) -> list[str]:
     return [part.strip(" ") for part in line.rstrip("\t ").split("\t")] if separator == "\t" else line.split()
-
-
-def _parse_sentences(path: str) -> tuple[list[_Sentence], list[str] | None]:
-    """The sentences of a file, and the names of its columns if it has any."""
-    text = read_whole_text(path)
-    if "\0" in text:
-        raise encoding_error(path)
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    head = next((line for line in lines if line.strip() and not line.startswith(("#", _START))), "")
-    separator = "\t" if "\t" in head else None
-    width, names, sentences = len(_split(head, separator)), None, [_Sentence(Place(path, "line", 1))]
-    for number, line in enumerate(lines, 1):
-        current, fields = sentences[-1], _split(line, separator)
-        if not line.strip():
-            if current.rows:
-                sentences.append(_Sentence(Place(path, "line", number + 1)))
-        elif line.startswith("#") and (len(fields) != width or not _is_tag(fields[-1])):
-            current.before.append(line)
-            key, _, value = line[1:].partition("=")
-            if key.strip() == "global.columns":
-                names = value.split()
-            elif key.strip() == "sent_id":
-                current.name = value.strip()
-                current.place = Place(path, "line", current.place.number, current.name)
-        elif line.startswith(_START):
-            current.before.append(line)
-        elif len(fields) != width or not fields[0]:
-            problem = f"expected {width} columns, found {len(fields)}: {shorten(line)}."
-            Place(path, "line", number).fail(problem, "Correct the line.")
-        else:
-            current.rows.append(fields)
-    if names is not None and len(names) != width:
-        raise InputError(f"{path!r} names {len(names)} columns, but has {width}.", "Correct it.")
-    return [sentence for sentence in sentences if sentence.rows], names
 
 
 def _is_tag(tag: str) -> bool:
@@ -111,6 +67,44 @@ def _is_tag(tag: str) -> bool:
 
 def _list_types(tags: Collection[str]) -> set[str]:
     return {match[1] for match in map(_TAG.fullmatch, tags) if match is not None}
+
+
+def _parse_sentences(path: str) -> tuple[list[_Sentence], list[str] | None]:
+    """The sentences of a file, and the names of its columns if it has any."""
+    try:
+        with open_input(path) as stream:
+            text = str(stream.read(), "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise encoding_error(path) from error
+    if "\0" in text:
+        raise encoding_error(path)
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    head = next((line for line in lines if line.strip() and not line.startswith(("#", _START))), "")
+    separator = "\t" if "\t" in head else None
+    width, names, sentences = len(_split(head, separator)), None, [_Sentence(Entry(path, "line", 1))]
+    for number, line in enumerate(lines, 1):
+        current, fields = sentences[-1], _split(line, separator)
+        if not line.strip():
+            if current.rows:
+                sentences.append(_Sentence(Entry(path, "line", number + 1)))
+        elif line.startswith("#") and (len(fields) != width or not _is_tag(fields[-1])):
+            current.before.append(line)
+            key, _, value = line[1:].partition("=")
+            if key.strip() == "global.columns":
+                names = value.split()
+            elif key.strip() == "sent_id":
+                current.name = value.strip()
+                current.place = Entry(path, "line", current.place.number, current.name)
+        elif line.startswith(_START):
+            current.before.append(line)
+        elif len(fields) != width or not fields[0]:
+            problem = f"expected {width} columns, found {len(fields)}: {shorten(line)}."
+            Entry(path, "line", number).fail(problem, "Correct the line.")
+        else:
+            current.rows.append(fields)
+    if names is not None and len(set(names)) != width:
+        raise InputError(f"{path!r} has {width} columns, and calls them {listing(names)}.", "Give each its own name.")
+    return [sentence for sentence in sentences if sentence.rows], names
 
 
 def _find_tag_columns(path: str, sentences: list[_Sentence]) -> list[int]:
@@ -142,52 +136,48 @@ def _read_files(path: str) -> Iterator[tuple[dict[Id, _Sentence], dict[str, int]
                 f"{file!r} has {len(columns)} columns of tags, and there are several files.",
                 "Give one file per annotator with one column of tags, or one file for all.",
             )
-        workers = [f"column{i + 1}" if names is None else names[i] for i in columns]
+        workers = {f"column{i + 1}" if names is None else names[i]: i for i in columns}
         if len(columns) == 1 and (names is None or len(files) > 1):
-            workers = [stem(file)]
-        if len(set(workers)) < len(workers):
-            raise InputError(f"{file!r} has several columns of one name: {listing(workers)}.", "Rename them.")
-        named = [each.name for each in sentences if each.name is not None]
-        ids: Sequence[Id] = named if len(named) == len(sentences) else range(1, len(sentences) + 1)
+            workers = {stem(file): columns[0]}
         n_first = n_first or len(sentences)
-        if isinstance(ids, range) and len(ids) != n_first:
+        named: dict[Id, _Sentence] = {each.name: each for each in sentences if each.name is not None}
+        if not named and len(sentences) == n_first:
+            named = dict(enumerate(sentences, 1))
+        if len(named) < len(sentences):
             raise InputError(
-                f"{file!r} has {len(ids)} sentences, and {files[0]!r} has {n_first}.",
-                "Give all files the same sentences, or name them with comments such as # sent_id = s1.",
+                f"Of the {len(sentences)} sentences of {file!r} not all have a name of their own.",
+                "Name all with comments such as # sent_id = s1; or none, and give all files the same sentences.",
             )
-        if len(set(ids)) < len(ids):
-            raise InputError(f"{file!r} has several sentences of one name (sent_id).", "Rename them.")
-        yield dict(zip(ids, sentences, strict=True)), dict(zip(workers, columns, strict=True))
+        yield named, workers
 
 
 def _read_columns(path: str) -> Spans:
     texts = []
     for sentences, columns in _read_files(path):
-        own = [MarkedText(name, each.text(), [], each.places(), each.place) for name, each in sentences.items()]
+        own = [
+            MarkedText(name, " ".join(row[0] for row in each.rows), [], each.places(), each.place)
+            for name, each in sentences.items()
+        ]
         texts += own
-        sizes = np.array([len(each.rows) for each in sentences.values()])
-        first = np.cumsum(sizes) - sizes
+        rows = [row for each in sentences.values() for row in each.rows]
+        places = [(number, *place) for number, each in enumerate(own) for place in each.tokens or []]
+        begins = np.array([start == 0 for _, start, _ in places])
         for worker, column in columns.items():
-            given = [row[column] for sentence in sentences.values() for row in sentence.rows]
-            tags = ["O" if tag == _UNREAD else tag for tag in given]
-            found = find_spans(*split_tags(tags), np.isin(np.arange(len(tags)), first))
+            tags = [row[column] for row in rows]
             spans: list[Scored] = [{} for _ in own]
-            owner = np.searchsorted(first, found.start, side="right") - 1
-            for number, start, stop in zip(owner.tolist(), found.start.tolist(), found.stop.tolist(), strict=True):
-                places, base = own[number].tokens or [], int(first[number])
-                spans[number][places[start - base][0], places[stop - base - 1][1], tags[start][2:]] = None
-            for text, marked, base, size in zip(own, spans, first.tolist(), sizes.tolist(), strict=True):
-                is_read = {tag != _UNREAD for tag in given[base : base + size]}
-                if len(is_read) > 1:
+            found = find_spans(*split_tags(["O" if tag == _UNREAD else tag for tag in tags]), begins)
+            for first, stop in zip(found.start.tolist(), found.stop.tolist(), strict=True):
+                number, start, _ = places[first]
+                spans[number][start, places[stop - 1][2], tags[first][2:]] = None
+            n_unread = Counter(place[0] for place, tag in zip(places, tags, strict=True) if tag == _UNREAD)
+            for number, text in enumerate(own):
+                if n_unread[number] not in (0, len(text.tokens or [])):
                     raise InputError(
                         f"{text.place}: {shorten(worker)} tagged only some of the tokens.", "Tag all, or none (_)."
                     )
-                if is_read == {True}:
-                    texts.append(text._replace(readings=[Reading(worker, marked)]))
+                if not n_unread[number]:
+                    texts.append(text._replace(readings=[Reading(worker, spans[number])]))
     return collect_texts(texts, (os.path.abspath(path), "conll"))
-
-
-# ------------------------------------------------------------------------------------------------------------ writing
 
 
 def _write_columns(spans: Spans, path: str) -> None:
@@ -205,12 +195,11 @@ def _write_columns(spans: Spans, path: str) -> None:
             "only, which columns of tags cannot express.",
             _OTHER_FORMAT,
         )
-    origin, kept = origin_of(spans, "conll"), dict[str, _Sentence]()
-    for sentences, columns in _read_files(origin) if origin is not None else ():
+    kept: dict[str, _Sentence] = {}
+    for sentences, columns in _read_files(spans.origin[0]) if spans.origin is not None else ():
         for name, each in sentences.items():
             each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
             kept.setdefault(str(name), each)
-    check_all_found(origin, ids, kept)
     width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
     tokens, tags = spans.tokenised.tokens, list_tags(spans)
     sizes = np.diff(tokens.offsets)[spans.readings[:, 0]]
@@ -223,18 +212,17 @@ def _write_columns(spans: Spans, path: str) -> None:
         for number, (name, text) in enumerate(zip(ids, spans.texts, strict=True)):
             own = slice(tokens.offsets[number], tokens.offsets[number + 1])
             places = zip(tokens.start[own].tolist(), tokens.end[own].tolist(), strict=True)
-            words = [[re.sub(r"\s", "_", text[start:end])] for start, end in places]
+            rows = [[re.sub(r"\s", "_", text[start:end])] for start, end in places]
             lines = [f"# sent_id = {' '.join(name.split())}"]
             if name in kept:
-                check_unchanged(kept[name].place, kept[name].text(), text)
-                if len(kept[name].rows) != len(words):
+                if len(kept[name].rows) != len(rows):
                     raise InputError(f"Spans in {shorten(name)} do not begin and end with a token.", _OTHER_FORMAT)
                 lines = [line for line in kept[name].before if not line.startswith("# global.columns")]
-                words = [[*word, *row[1:]] for word, row in zip(words, kept[name].rows, strict=True)]
-            unread = [_UNREAD] * len(words)
-            columns_of_tags = zip(*(said.get((number, worker), unread) for worker in range(len(workers))), strict=True)
-            for word, row in zip(words, columns_of_tags if workers else [()] * len(words), strict=True):
-                lines.append("\t".join([*word, *[_UNREAD] * (width - len(word)), *row]))
+                rows = [[*row, *others[1:]] for row, others in zip(rows, kept[name].rows, strict=True)]
+            columns_of_tags = [said.get((number, worker), [_UNREAD] * len(rows)) for worker in range(len(workers))]
+            for i, row in enumerate(rows):
+                missing = [_UNREAD] * (width - len(row))
+                lines.append("\t".join([*row, *missing, *(column[i] for column in columns_of_tags)]))
             sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
 
 

@@ -24,8 +24,9 @@ from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import InputError, listing, plural, shorten, warn_of
 from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import Annotation, Entry, Id, Owned, Record, Tool, write_records
-from .files import file_name, is_folder, list_inputs, make_folder, stem
+from .annotation_tools import Annotation, Entry, Id, Owned, Tool
+from .files import file_name, is_folder, make_folder, stem
+from .json_lines import Record
 
 _TEXTS = ("text", "data")
 _LABELS = ("entities", "label", "labels")
@@ -56,9 +57,7 @@ class Doccano(Tool):
     def files(self) -> list[str]:
         """The files of annotators, without those of doccano about nobody and everybody, if there are others."""
         files = super().files()
-        for other in _NO_ANNOTATORS:
-            files = [file for file in files if stem(file) != other] or files
-        return files
+        return [file for file in files if stem(file) not in _NO_ANNOTATORS] or files
 
     def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and text; a text without an id occurs once in a file."""
@@ -76,9 +75,8 @@ class Doccano(Tool):
 
     def text(self, entry: Entry) -> str:
         """The text of a line."""
-        return str(
-            entry.need(entry.record, next((key for key in _TEXTS if entry.record.get(key) is not None), "text"), str)
-        )
+        key = next((key for key in _TEXTS if entry.record.get(key) is not None), "text")
+        return str(entry.need(entry.record, key, str))
 
     def annotations(self, entry: Entry) -> Iterator[Annotation]:
         """Spans or labels of a line; without either, the annotator found nothing."""
@@ -99,7 +97,7 @@ class Doccano(Tool):
     def report(self, n_found: int) -> None:  # noqa: ARG002
         """Warn of files that are not those of one annotator; fused results alone are read without more ado."""
         used = self.files()
-        for file in list_inputs(self.path):
+        for file in super().files():
             if stem(file) in _NO_ANNOTATORS:
                 what = "It is read as that of one worker." if file in used else "It was not used."
                 meaning = _NO_ANNOTATORS[stem(file)]
@@ -128,13 +126,12 @@ class Doccano(Tool):
     def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
         """Add spans to a line."""
         key = _find_key(record)
+        record[key] = [list(span) for span in reading.spans]
         if key == "entities":
             record[key] = [
                 {"id": number, "label": label, "start_offset": start, "end_offset": end}
                 for number, (start, end, label) in enumerate(reading.spans, 1)
             ]
-        else:
-            record[key] = [list(span) for span in reading.spans]
         if reading.is_judged:
             record[_CONFIDENCE] = list(reading.spans.values())
 
@@ -150,14 +147,14 @@ class Doccano(Tool):
                 f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
                 "Give a folder: doccano has one file per annotator.",
             )
-        lines: dict[str | None, list[Record]] = {worker: [] for worker in workers}
+        lines: dict[str | None, Owned] = {worker: [] for worker in workers}
         for worker, record in records:
             if worker in lines:
-                lines[worker].append(record)
+                lines[worker].append((worker, record))
         if is_folder(path):
             make_folder(path)
         for worker, own in lines.items():
-            write_records(own, os.path.join(path, f"{file_name(worker)}.jsonl") if is_folder(path) else path)
+            super().write(own, [], os.path.join(path, f"{file_name(worker)}.jsonl") if is_folder(path) else path)
 
 
 def _find_key(record: Record) -> str:

@@ -8,9 +8,8 @@ answers about the whole task.
 - A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
 - An annotation marked as ``ground_truth`` is the truth, not the annotation of a worker.
-- Offsets count characters. Older exports count UTF-16 units, which differs after an emoji; ``value.text`` shows which
-  of the two it is. So it does where a browser turned line breaks of two characters into one. A region that is not
-  where its text is, is moved there if the text occurs once, with a warning.
+- Offsets count characters. A region that is not where the text is that it quotes is moved to the nearest place where
+  that is, with a warning: older exports count UTF-16 units, and browsers turned line breaks of two characters into one.
 - The text is the value of ``data`` in which the regions fit; if several do, the one called as ``to_name``.
 - Ratings are whole numbers, and levels of a scale. Choices are text.
 - Spans with a confidence are written as predictions, other spans as annotations. Fused labels are predictions with one
@@ -20,7 +19,6 @@ answers about the whole task.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +29,8 @@ from ..errors import Python, Sentence, listing, plural, shorten, warn_of
 from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading, Scored
 from . import Verdict
-from .annotation_tools import Annotation, Entry, Id, Record, Tool, as_rating
+from .annotation_tools import Annotation, Entry, Id, Tool, as_rating
+from .json_lines import Record
 
 _ANSWERS = ("choices", "rating")
 _PLAIN = "Only spans in plain text (labels), choices and ratings can be read."
@@ -78,8 +77,16 @@ class LabelStudio(Tool):
 
     def annotations(self, entry: Entry) -> Iterator[Annotation]:
         """Annotations of people, the truth, and predictions of models."""
-        for worker, each in _list_annotations(entry):
-            yield self._annotation(entry, worker, each)
+        for each in entry.entries(entry.record, "annotations", dict):
+            if entry.get(each, "was_cancelled", bool, False):
+                continue
+            if entry.get(each, "ground_truth", bool, False):
+                yield self._annotation(entry, None, each)
+                continue
+            who = each.get("completed_by")
+            if isinstance(who, dict):
+                who = who.get("email") or who.get("id")
+            yield self._annotation(entry, str(entry.check_id(who, "'completed_by' of an annotation")), each)
         for each in entry.get(entry.record, "predictions", list, []):
             if type(each) is not int:  # exports may have only the ids of predictions
                 prediction = entry.check(each, dict, "an entry of 'predictions'")
@@ -125,30 +132,30 @@ class LabelStudio(Tool):
     # Spans
 
     @cached_property
-    def marked(self) -> list[tuple[Entry, list[Record]]]:
-        """The regions of all annotations that have some."""
-        return [(entry, each.marks) for entry, annotations in self.annotated for each in annotations if each.marks]
+    def marked(self) -> list[tuple[Entry, Record]]:
+        """All regions."""
+        return [(entry, region) for entry, given in self.annotated for each in given for region in each.marks or ()]
 
     @cached_property
     def key(self) -> str | None:
         """Which value of the data is the text, None if there are no regions.
 
-        It is the one in which most regions fit, by offsets and by what they quote; if several are, names decide.
+        It is the one in which most regions fit; if several are, names decide.
         """
         if not self.marked:
             return None
         tally: Counter[str] = Counter()
-        for entry, regions in self.marked:
-            places = [_read_region(entry, region) for region in regions]
+        for entry, region in self.marked:
+            start, end, quote = _read_region(entry, region)
             for key, text in _texts(entry).items():
-                tally[key] += sum(map(bool, _align(text, places)))
-        names = {str(regions[-1].get("source") or "").removeprefix("$"), regions[-1]["to_name"]}
+                tally[key] += _fits(text, start, end, quote) or (quote is not None and quote in text)
+        names = {str(region.get("source") or "").removeprefix("$") for _, region in self.marked[-1:]}
+        names |= {region["to_name"] for _, region in self.marked[-1:]}
         ranks = {key: (number, key in names) for key, number in tally.items()}
         best = [key for key, rank in ranks.items() if rank == max(ranks.values())]
         if len(best) > 1:
-            entry.fail(
-                f"it is not clear which value of 'data' is the text: {listing(tally)}. The regions fit "
-                f"{'several' if any(tally.values()) else 'none'} of them.",
+            self.marked[-1][0].fail(
+                f"it is not clear which value of 'data' is the text: {listing(tally)}.",
                 "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
             )
         return best[0]
@@ -161,28 +168,31 @@ class LabelStudio(Tool):
         return max(texts.values(), key=len) if self.key is None else texts[self.key]
 
     def locate(self, entry: Entry, text: str, marks: list[Record]) -> Scored:
-        """The spans of one annotation. A region that is not where its text is, is moved there if it occurs once."""
-        target = self.marked[0][1][0].get("to_name") if marks else None
-        places = [_read_region(entry, region) for region in marks]
+        """The spans of one annotation. A region is where its text is, which may be elsewhere than it says."""
         found: Scored = {}
-        for region, where, (start, end, quote) in zip(marks, _align(text, places), places, strict=True):
+        for region in marks:
+            start, end, quote = _read_region(entry, region)
+            target = self.marked[0][1]["to_name"]
             if region["to_name"] != target:
                 entry.fail(
                     f"regions are in several texts: {shorten(target)} and {shorten(region['to_name'])}.",
                     "Keep the annotations of one of them.",
                 )
-            if where is None and quote and text.count(quote) == 1:
-                where, self.n_moved = (text.index(quote), text.index(quote) + len(quote)), self.n_moved + 1
-            elif where is None:
-                start, end = entry.check_span(text, start, end)
-                entry.fail(
-                    f"a region quotes {shorten(quote)}, but from {start} to {end} the text is "
-                    f"{shorten(text[start:end])}.",
-                    "Check that the annotations belong to this text.",
-                )
+            if not _fits(text, start, end, quote):
+                places = [match.start() for match in re.finditer(re.escape(quote), text)] if quote else []
+                if not places:
+                    start, end = entry.check_span(text, start, end)
+                    entry.fail(
+                        f"a region quotes {shorten(quote)}, but from {start} to {end} the text is "
+                        f"{shorten(text[start:end])}.",
+                        "Check that the annotations belong to this text.",
+                    )
+                claimed = start
+                start = min(places, key=lambda place: abs(place - claimed))
+                end, self.n_moved = start + len(quote or ""), self.n_moved + 1
             labels, score = entry.entries(region["value"], "labels", str), entry.check_score(region.get("score"))
             self.unused["region", "no label"] += not labels
-            found |= dict.fromkeys(((*where, label) for label in labels), score)
+            found |= dict.fromkeys(((start, end, label) for label in labels), score)
         return found
 
     # Writing
@@ -195,10 +205,9 @@ class LabelStudio(Tool):
     def names(self) -> dict[str | None, tuple[str, str]]:
         """Of the regions with each label, and of any, the tags of the project: from_name and to_name."""
         names: dict[str | None, tuple[str, str]] = {}
-        for _, regions in self.marked:
-            for region in regions:
-                for label in [None, *(region["value"].get("labels") or [])]:
-                    names.setdefault(label, (region["from_name"], region["to_name"]))
+        for _, region in self.marked:
+            for label in [None, *(region["value"].get("labels") or [])]:
+                names.setdefault(label, (region["from_name"], region["to_name"]))
         return {None: ("label", "text")} | names
 
     def add_spans(self, record: Record, document: MarkedText, reading: Reading) -> None:
@@ -229,33 +238,17 @@ class LabelStudio(Tool):
     def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
         """The task with a prediction, in place of an earlier fused label for the same question."""
         is_rating = isinstance(said, (int, float))
+        value: Any = as_rating(verdict.label, question) if is_rating else [str(label) for label in verdict.labels]
+        kind = "rating" if is_rating else "choices"
         result = {
             "id": _make_id(entry.name, FUSED, question),
             "from_name": question,
             "to_name": self.targets[question],
-            "type": "rating" if is_rating else "choices",
-            "value": {"rating": as_rating(verdict.label, question)}
-            if is_rating
-            else {"choices": [str(label) for label in verdict.labels]},
+            "type": kind,
+            "value": {kind: value},
         }
         _predict(entry.record, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}, {question})
         return entry.record
-
-
-def _list_annotations(entry: Entry) -> Iterator[tuple[str | None, Record]]:
-    """Yield the annotator of each annotation that counts, None for what is known, and the annotation."""
-    for each in entry.entries(entry.record, "annotations", dict):
-        if entry.get(each, "was_cancelled", bool, False):
-            continue
-        if entry.get(each, "ground_truth", bool, False):
-            yield None, each
-            continue
-        who = each.get("completed_by")
-        if isinstance(who, dict):
-            who = who.get("email") or who.get("id")
-        if who is None:
-            entry.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
-        yield str(entry.check_id(who, "'completed_by'")), each
 
 
 def _model_of(prediction: Record) -> object:
@@ -291,32 +284,14 @@ def _read_region(entry: Entry, region: Record) -> tuple[int, int, str | None]:
     return entry.need(value, "start", int), entry.need(value, "end", int), entry.get(value, "text", str)
 
 
-def _align(text: str, regions: list[tuple[int, int, str | None]]) -> list[tuple[int, int] | None]:
-    """Start and end of the regions of one annotation in characters; None for one that does not fit.
+def _fits(text: str, start: int, end: int, quote: str | None) -> bool:
+    """Whether a region is within its text, which there is what the region quotes, but for white space."""
 
-    A region fits if it is within the text, which there is what the region quotes, but for white space. If some do not,
-    offsets may count UTF-16 units, or a line break as one character: then all regions fit if they do.
-    """
+    def squeeze(words: str) -> str:
+        return re.sub(r"\s+|\\n|\\r", "", words)
 
-    def fits(start: int, end: int, quote: str | None) -> bool:
-        within = 0 <= start < end <= len(text)
-        return within and (quote is None or _squeeze(text[start:end]) == _squeeze(quote))
-
-    given = [(start, end) if fits(start, end, quote) else None for start, end, quote in regions]
-    if None not in given:
-        return given
-    utf_16 = [1 + (sign > "\uffff") for sign in text]
-    short_breaks = [int(text[i : i + 2] != "\r\n") for i in range(len(text))]
-    for widths in (utf_16, short_breaks):
-        index = {offset: i for i, offset in reversed(list(enumerate(itertools.accumulate(widths, initial=0))))}
-        other = [(index.get(start, -1), index.get(end, -1)) for start, end, _ in regions]
-        if all(fits(*where, quote) for where, (_, _, quote) in zip(other, regions, strict=True)):
-            return list(other)
-    return given
-
-
-def _squeeze(words: str) -> str:
-    return re.sub(r"\s+|\\n|\\r", "", words)
+    within = 0 <= start < end <= len(text)
+    return within and (quote is None or squeeze(text[start:end]) == squeeze(quote))
 
 
 def _make_id(*key: object) -> str:

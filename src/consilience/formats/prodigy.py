@@ -26,8 +26,9 @@ from ..errors import shorten
 from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading
 from . import Verdict
-from .annotation_tools import Annotation, Entry, Id, Record, Tool
+from .annotation_tools import Annotation, Entry, Id, Tool
 from .files import stem
+from .json_lines import Record
 
 _ANSWERS = ("accept", "reject", "ignore")
 _FULL = 'Give full annotations, as of ner.manual or spans.manual; add "_view_id": "ner_manual" if they are that.'

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -21,8 +21,6 @@ from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
 from ..limits import require_memory
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
-from .annotation_tools import QUESTION, say_spans
-from .brat import is_brat
 from .files import (
     STANDARD_INPUT,
     PathLike,
@@ -36,8 +34,18 @@ from .files import (
     share_format,
 )
 
+# Under this key, the metadata of a table has the name of the question whose answers are called "label".
+QUESTION = "question"
 # Folders that hold such files may be meant as masks.
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+
+
+def say_spans(path: str, tool: str) -> NoReturn:
+    """Raise the error for spans where answers were expected."""
+    raise InputError(
+        f"{path!r} holds spans marked in texts ({tool}), not one answer per item.",
+        "Read it with consilience.read_spans, or give it to fuse without names of columns.",
+    )
 
 
 @dataclass(frozen=True)
@@ -159,8 +167,11 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
     named = find_by_name(format)
     if named is not None and named.kind == "spans":
         return [path], named  # readers of tools know by themselves how files belong together
-    if os.path.isdir(path) and is_brat(path):
-        say_spans(path, "brat")
+    if os.path.isdir(path):
+        from .brat import is_brat
+
+        if is_brat(path):
+            say_spans(path, "brat")
     if named is not None:
         inputs = list_inputs(path)
         return [file for file in inputs if named.fits(file)] or inputs, named
@@ -192,6 +203,8 @@ def stream_rows(path: str, found: Format, wanted: Collection[str] | None = None)
         if os.path.isfile(path) and os.path.getsize(path) == 0:
             raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
         rows = read(path, wanted)
+        if isinstance(rows, pa.Table) and wanted is not None:
+            rows = rows.select([name for name in rows.schema.names if name in wanted])
         check_names(rows.schema.names, quote_path(path))
         schema, first = rows.schema, True
         for batch in rows.to_reader() if isinstance(rows, pa.Table) else rows:

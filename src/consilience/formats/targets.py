@@ -11,6 +11,7 @@ answers to a table with one row per answer ("long") or one column per worker ("w
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import formats as register
@@ -18,7 +19,7 @@ from ..answers.answers import Answers
 from ..answers.columns import is_missing, to_values
 from ..answers.tables import open_frame
 from ..arguments import to_path
-from ..errors import InputError, Sentence, listing, parameter_error
+from ..errors import InputError, Sentence, listing, parameter_error, quietly
 from ..kinds import need_kind
 from ..kinds.base import Fused, TableKind
 from ..kinds.masks import FusedMasks, Masks
@@ -172,10 +173,25 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
         raise parameter_error("spans", "write_spans", "a Spans", spans)
     if format is None and spans.origin is None:
         raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
-    name = spans.origin[1] if format is None and spans.origin is not None else format
-    write = find_span_format(name, "write_spans").codec.write_spans
-    assert write is not None
-    write(spans, target)
+    origin = spans.origin
+    chosen = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans").codec
+    assert chosen.read_spans is not None
+    assert chosen.write_spans is not None
+    if origin is None or find_span_format(origin[1], "write_spans").codec is not chosen:
+        chosen.write_spans(replace(spans, origin=None), target)
+        return
+    with quietly():
+        now = chosen.read_spans(origin[0])
+    texts = dict(zip(map(str, now.documents.tolist()), now.texts, strict=True))
+    changed = [
+        name for name, text in zip(spans.documents.tolist(), spans.texts, strict=True) if texts.get(str(name)) != text
+    ]
+    if changed:
+        raise InputError(
+            f"{origin[0]!r} has changed since it was read: it has no document {listing(changed)} with the same text.",
+            "Read and fuse the file again.",
+        )
+    chosen.write_spans(spans, target)
 
 
 def write_results(found: Fused, labels: object, path: str, format: Format) -> None:
