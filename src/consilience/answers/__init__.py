@@ -73,14 +73,14 @@ class Dialect:
 
 
 DIALECTS = (
-    Dialect("mturk", "MTurk batch results", "wide_tables", needed=("HITId", "WorkerId"), prefix="Answer."),
-    Dialect("toloka", "Toloka assignments", "wide_tables", needed=("ASSIGNMENT:worker_id",), prefix="OUTPUT:"),
-    Dialect("appen", "Appen full reports", "wide_tables", needed=("_unit_id", "_worker_id")),
-    Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy", by_item=True),
+    Dialect("mturk", "MTurk batch results", "layouts", needed=("HITId", "WorkerId"), prefix="Answer."),
+    Dialect("toloka", "Toloka assignments", "layouts", needed=("ASSIGNMENT:worker_id",), prefix="OUTPUT:"),
+    Dialect("appen", "Appen full reports", "layouts", needed=("_unit_id", "_worker_id")),
+    Dialect(MATRIX, "one column per worker, -1 is no answer", "layouts", suffix=".npy", by_item=True),
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_votes"),
     Dialect("soft-long", "probabilities, one row per label", "soft_votes", one_of=PROBABILITY),
-    Dialect("wide", "one column per worker", "wide_tables", by_item=True),
+    Dialect("wide", "one column per worker", "layouts", by_item=True),
 )
 
 

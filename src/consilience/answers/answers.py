@@ -51,7 +51,7 @@ from .columns import (
 )
 from .gold import add_gold
 from .items import Sequences, count_items, encode_items, read_keys, read_times
-from .long_tables import (
+from .layouts import (
     FILL,
     drop_unlabelled,
     lay_out_matrix,

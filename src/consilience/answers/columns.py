@@ -76,8 +76,7 @@ def to_column(values: Any, what: str = "The data") -> Column:
             with suppress(*_UNREADABLE):
                 array = pa.array(entries)
         if array is None:
-            _check_hashable(entries, what)
-            return objects(entries)
+            return _check_hashable(entries, what)
     elif isinstance(values, pa.ChunkedArray):
         kind = values.type
         if pa.types.is_string(kind) and values.nbytes > np.iinfo(np.int32).max:
@@ -104,33 +103,34 @@ def to_column(values: Any, what: str = "The data") -> Column:
             indices = distinct.indices.take(indices)
         return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=kind.ordered)
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
-        entries = array.to_pylist()
-        _check_hashable(entries, what)
-        return objects(entries)
-    if pa.types.is_floating(kind):
-        array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array
-        return pc.add(array, pa.scalar(0.0, array.type))  # -0.0 is 0.0
-    if pa.types.is_string_view(kind):
-        return array.cast(pa.large_string())
-    if pa.types.is_decimal(kind) and kind.bit_width < 128:
-        return array.cast(pa.decimal128(kind.precision, kind.scale))
-    if pa.types.is_date64(kind):
-        return array.cast(pa.date32(), safe=False)
-    if not pa.types.is_temporal(kind):
-        return array
+        return _check_hashable(array.to_pylist(), what)
     try:
-        if getattr(kind, "unit", None) == "ns":  # Python's own times have microseconds
-            names = {"timestamp": pa.timestamp("us", getattr(kind, "tz", None)), "duration": pa.duration("us")}
-            array = array.cast(names.get(str(kind).partition("[")[0], pa.time64("us")))
-        array.drop_null()[:1].to_pylist()  # zones that nobody knows
+        array = array.cast(_held_type(kind), safe=not pa.types.is_date64(kind))
+        if pa.types.is_temporal(kind):
+            array.drop_null()[:1].to_pylist()  # zones that nobody knows
     except (pa.ArrowInvalid, OverflowError, ValueError) as error:
         if kind == pa.timestamp("ns"):
             return array  # NumPy knows them
         raise InputError(
-            f"{what} must not hold times that Python cannot hold, such as nanoseconds.",
-            "Write them as text.",
+            f"{what} must not hold times that Python cannot hold, such as nanoseconds.", "Write them as text."
         ) from error
-    return array
+    return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(kind) else array  # -0.0 is 0.0
+
+
+def _held_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which Arrow encodes values of a type, and gives them back as Python has them."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if getattr(kind, "unit", None) != "ns":
+        return kind
+    # Python's own times have microseconds.
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
@@ -138,18 +138,19 @@ def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
     return all(array.dictionary.equals(arrays[0].dictionary) for array in arrays[1:])
 
 
-def _check_hashable(entries: list[Any], what: str) -> None:
+def _check_hashable(entries: list[Any], what: str) -> NDArray[np.object_]:
+    """An array of objects, which are an error if one has no hash."""
     for entry in entries:
         try:
             hash(entry)
         except (TypeError, ValueError):  # the latter of a view of memory
             is_set = isinstance(entry, (list, set, np.ndarray))
-            lists = ["Sets of tags are read by consilience.read_tags, into memory."] if is_set else []
             raise InputError(
                 f"{what} must hold single values, such as text, numbers or tuples. Got {shorten(entry)} instead, "
                 f"a {type(entry).__name__}.",
-                *lists,
+                *(["Sets of tags are read by consilience.read_tags, into memory."] if is_set else []),
             ) from None
+    return objects(entries)
 
 
 def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
@@ -265,25 +266,15 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
     (array([0, 1, 0], dtype=int32), array(['b', 'a'], dtype=object))
     """
     if isinstance(column, np.ndarray):
-        return _encode_objects(column)
+        index: dict[Any, int] = {}
+        numbers = [index.setdefault(entry, len(index)) for entry in column.tolist()]
+        return np.array(numbers, np.int32), objects(list(index))
     if pa.types.is_dictionary(column.type):
         values, indices = to_values(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
         if len(indices) and indices[0] == 0 and indices[-1] == len(values) - 1 and are_in_order(indices):
             return indices, values
         codes, seen = encode_in_order_of_appearance(column.indices)
         return codes, values[seen]
-    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
-        values = column.to_numpy(zero_copy_only=False)
-        low, high = int(values.min()), int(values.max())
-        if high - low < 2 * len(values) and high < 2**63:
-            # Numbers that skip few need no hash table: where each occurs first, for the last assignment stays.
-            place = values.astype(np.int64) - low
-            first = np.full(high - low + 1, -1, np.int64)
-            first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
-            seen = np.flatnonzero(first >= 0)
-            seen = seen[np.argsort(first[seen])]
-            first[seen] = np.arange(len(seen))
-            return first[place].astype(np.int32), (seen + low).astype(values.dtype)
     encoded = pc.dictionary_encode(column)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
 
@@ -409,11 +400,12 @@ def lookup(values: Values, column: Column) -> Indices:
     """
     known = to_column(values)
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
-        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        kinds = known.type, column.type
-        if kinds[0] != kinds[1] and any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
+        column = decode_categories(column)
+        kinds = {known.type, column.type}
+        if any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
             known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))
-        common = known.type if known.type == column.type else _common_type(kinds)
+            kinds = {pa.bool_()}
+        common = _common_type(kinds)
         if common is None and any(map(is_text, kinds)):  # text that reads as a number or a time
             common = next((kind for kind in kinds if pa.types.is_floating(kind) or pa.types.is_temporal(kind)), None)
         if common is not None:
@@ -421,15 +413,17 @@ def lookup(values: Values, column: Column) -> Indices:
             with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 found = pc.index_in(pc.cast(column, common), value_set=pc.cast(known, common), skip_nulls=True)
                 return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
-    names, entries = to_values(known).tolist(), to_values(column).tolist()
-    index = {value: i for i, value in enumerate(names)}
+    index = {value: i for i, value in enumerate(to_values(known).tolist())}
     texts = {str(value): i for value, i in index.items() if type(value) in (str, int)}
+    entries = to_values(column).tolist()
     found = (index.get(each, texts.get(str(each), -1) if type(each) in (str, int) else -1) for each in entries)
     return np.fromiter(found, np.int64, len(entries))
 
 
-def _common_type(kinds: tuple[pa.DataType, pa.DataType]) -> pa.DataType | None:
-    """The type for numbers of two types, or for text and whole numbers; None for others."""
+def _common_type(kinds: set[pa.DataType]) -> pa.DataType | None:
+    """The type that holds values of some types: numbers, or text and whole numbers; None for others."""
+    if len(kinds) < 2:
+        return next(iter(kinds), pa.null())
     if all(map(pa.types.is_integer, kinds)):
         return pa.int64()
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
@@ -437,25 +431,25 @@ def _common_type(kinds: tuple[pa.DataType, pa.DataType]) -> pa.DataType | None:
     return pa.large_string() if all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds) else None
 
 
-def join_columns(first: Column, second: Column, *, as_text: bool = False) -> Column:
-    """The entries of both columns in one; whole numbers become floats beside floats if that loses nothing.
+def join_columns(*columns: Column, as_text: bool = False) -> Column:
+    """The entries of several columns in one; whole numbers become floats beside floats if that loses nothing.
 
     With `as_text` whole numbers become text beside text, as in a file that holds both.
 
     >>> join_columns(to_column([1, 2]), to_column([2.5])).to_pylist()
     [1.0, 2.0, 2.5]
     """
-    if not len(second):
-        return first
-    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
-        parts = [decode_categories(first), decode_categories(second)]
-        kinds = parts[0].type, parts[1].type
-        common = kinds[0] if kinds[0] == kinds[1] else _common_type(kinds)
-        mixed = kinds[0] != kinds[1] and any(map(is_text, kinds)) and not all(map(is_text, kinds))
-        if common is not None and (as_text or not mixed):
+    columns = tuple(each for each in columns if len(each)) or columns[:1]
+    if len(columns) == 1:
+        return columns[0]
+    if not any(isinstance(each, np.ndarray) for each in columns):
+        parts = [decode_categories(each) for each in columns]
+        kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
+        common = _common_type(kinds)
+        if common is not None and (as_text or all(map(is_text, kinds)) or not any(map(is_text, kinds))):
             with suppress(pa.ArrowInvalid):  # a number that a float does not hold exactly
                 return to_column(pa.chunked_array([pc.cast(part, common) for part in parts]))
-    return to_column(to_values(first).tolist() + to_values(second).tolist())
+    return to_column([entry for each in columns for entry in to_values(each).tolist()])
 
 
 def join_values(old: Values, added: Values) -> Values:
@@ -489,12 +483,6 @@ def _read_truth(texts: pa.Array) -> pa.Array:
     lower = pc.utf8_lower(texts)
     is_true = pc.equal(lower, "true")
     return pc.if_else(pc.or_(is_true, pc.equal(lower, "false")), is_true, None)
-
-
-def _encode_objects(entries: NDArray[np.object_]) -> tuple[Codes, Values]:
-    index = {entry: i for i, entry in enumerate(dict.fromkeys(entries.tolist()))}
-    codes = np.fromiter(map(index.__getitem__, entries.tolist()), np.int32, len(entries))
-    return codes, objects(list(index))
 
 
 def unite(old: Values, new: Values) -> tuple[Values, Codes, Codes]:

@@ -29,15 +29,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import to_floats
-from ..errors import InputError, first_line, listing, plural, warn_of
+from ..errors import InputError, listing, plural, warn_of
 from ..kernels import Floats, freeze
 from .answers import Answers
 from .classes import normalise_label
-from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values
+from .columns import Indices, Values, name_composite, spell_surrogates
 from .gold import match_items
 from .graph import to_rows
 from .items import Sequences, encode_items
-from .tables import WHOLE, Table, is_table, open_frame
+from .tables import WHOLE, Table, is_table, open_frame, read_figures
 
 KEY_REMEDY = "Say which item each row belongs to."
 # What is left of logarithms that should cancel out.
@@ -114,21 +114,6 @@ def key_names(table: Table, r: Answers) -> list[str]:
     """The columns of a table that say which item a row is about, and those that these are joined from."""
     names = table.prefer(r.columns).need_keys(r.sequences is not None)
     return [*names, *(part for role in WHOLE for part in name_composite(r.columns, role) if part in table.names)]
-
-
-def read_figures(table: Table, name: str) -> Floats:
-    """A column of numbers; a missing one is nan."""
-    column = table.read(name)
-    values, there = to_values(column), is_present(column)
-    numbers = np.full(len(values), np.nan)
-    try:
-        numbers[there] = to_floats(values[there].tolist())
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.",
-            "Leave it out, or turn it into numbers: one column of 0 and 1 for each category.",
-        ) from error
-    return numbers
 
 
 def list_items(given: Any, in_sequences: bool) -> Values | Sequences:

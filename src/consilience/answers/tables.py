@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from ..arguments import is_among
+from ..arguments import is_among, to_floats
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
+from ..kernels import Floats
 from ..limits import NUMBER, require_few, require_memory
 from .columns import (
     Column,
@@ -28,89 +29,81 @@ from .columns import (
     are_distinct,
     find_missing,
     is_missing,
+    is_present,
     join_parts,
     join_texts,
     spell_surrogates,
     split_names,
     split_repeated,
     to_column,
+    to_values,
 )
 
 if TYPE_CHECKING:
     from .soft_votes import SoftRows
 
-# What columns of a table of answers can be, and which names tell so.
+# What columns of a table of answers can be.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
 # Roles that several columns can play together.
 WHOLE = ("item", "sequence")
-ALIASES = {
-    "item": ("item", "task", "question", "id"),
-    "worker": ("worker", "annotator", "judge", "labeler"),
-    "label": ("label", "answer", "response"),
+_LABELS = (
+    "verdict category class choice annotation vote judgment judgement decision tag classlabel classid labelid "
+    "classification workerlabel crowdlabel selection tags labels",
+    "rating grade value score result output prediction",
+)
+_GOLD = (
+    "goldlabel goldanswer golden goldstandard groundtruth truelabel trueclass gt correctanswer correctlabel ytrue",
+)
+# The names of columns that tell which role they play. Those in the first row are a role's own. Those in the others are
+# looked for, row by row, only where there is none of these, in letters and digits alone: WorkerId and worker_id are
+# both "workerid". Several columns with names of one such row are a doubt, which the user has to settle.
+_NAMES = {
+    "item": (
+        "item task question id",
+        "itemid taskid questionid",
+        "imageid promptid docid documentid exampleid sampleid unitid hitid recordid instanceid objectid textid "
+        "sentenceid tweetid postid commentid pairid queryid reviewid messageid articleid ticketid caseid productid "
+        "pageid videoid photoid",
+        "image prompt document doc example sample unit record instance object tweet",
+        "text sentence url filename file path",
+    ),
+    "worker": (
+        "worker annotator judge labeler",
+        "workerid annotatorid judgeid labelerid labeller labellerid rater raterid coder coderid performer performerid "
+        "contributor contributorid reviewer reviewerid assessor assessorid evaluator evaluatorid expert expertid "
+        "toloker tolokerid turker turkerid",
+        "user userid username participant participantid respondent respondentid annotatedby",
+        "labelingfunction labellingfunction lf",
+        "model modelid modelname classifier llm",
+    ),
+    "label": ("label answer response", *_LABELS),
     "sequence": ("sequence",),
     "position": ("position",),
     "weight": ("weight",),
     "order": ("order",),
-    # In a table of gold.
-    "known label": ("label", "answer", "response", "gold", "truth"),
+    # Beside answers, and in a table of gold.
+    "gold": ("gold truth", *_GOLD),
+    "known label": ("label answer response gold truth", *_GOLD, *_LABELS),
     "random": ("random",),
     # In a table of spans.
-    "document": ("document", "document_id", "doc", "doc_id", "text_id", "sentence", "sequence", "item", "task", "id"),
-    "start": ("start", "begin", "start_offset", "start_char"),
-    "end": ("end", "stop", "end_offset", "end_char"),
-    "type": ("label", "type", "tag", "entity"),
-    "text": ("text", "content"),
-    # In a table of answers, beside them.
-    "gold": ("gold", "truth"),
+    "document": ("document document_id doc doc_id text_id sentence sequence item task id",),
+    "start": ("start begin start_offset start_char",),
+    "end": ("end stop end_offset end_char",),
+    "type": ("label type tag entity",),
+    "text": ("text content",),
     # In a table of comparisons.
-    "left": ("left", "model_a", "candidate_a", "option_a", "response_a", "system_a"),
-    "right": ("right", "model_b", "candidate_b", "option_b", "response_b", "system_b"),
-    "winner": ("winner", "preference", "preferred", "verdict", "label", "answer", "choice", "result"),
-    "group": ("group", "family"),
+    "left": ("left model_a candidate_a option_a response_a system_a",),
+    "right": ("right model_b candidate_b option_b response_b system_b",),
+    "winner": ("winner preference preferred verdict label answer choice result",),
+    "group": ("group family",),
     # In a table of scores or ranks of candidates.
-    "candidate": ("candidate", "model", "system", "option", "variant"),
-    "score": ("score", "rating", "grade", "points"),
-    "rank": ("rank", "place"),
+    "candidate": ("candidate model system option variant",),
+    "score": ("score rating grade points",),
+    "rank": ("rank place",),
 }
+ALIASES = {role: [row.split() for row in rows] for role, rows in _NAMES.items()}
 # What a table of spans says of each.
 SPAN_ROLES = ("document", "start", "end", "type")
-# Names that are looked for only where none of the above exists, in letters and digits alone: WorkerId and worker_id are
-# both "workerid". Several columns with names of one row are a doubt, which the user has to settle.
-_ITEMS = (
-    ("itemid", "taskid", "questionid"),
-    (
-        *("imageid", "promptid", "docid", "documentid", "exampleid", "sampleid", "unitid", "hitid", "recordid"),
-        *("instanceid", "objectid", "textid", "sentenceid", "tweetid", "postid", "commentid", "pairid", "queryid"),
-        *("reviewid", "messageid", "articleid", "ticketid", "caseid", "productid", "pageid", "videoid", "photoid"),
-    ),
-    ("image", "prompt", "document", "doc", "example", "sample", "unit", "record", "instance", "object", "tweet"),
-    ("text", "sentence", "url", "filename", "file", "path"),
-)
-_WORKERS = (
-    (
-        *("workerid", "annotatorid", "judgeid", "labelerid", "labeller", "labellerid", "rater", "raterid", "coder"),
-        *("coderid", "performer", "performerid", "contributor", "contributorid", "reviewer", "reviewerid", "assessor"),
-        *("assessorid", "evaluator", "evaluatorid", "expert", "expertid", "toloker", "tolokerid", "turker", "turkerid"),
-    ),
-    ("user", "userid", "username", "participant", "participantid", "respondent", "respondentid", "annotatedby"),
-    ("labelingfunction", "labellingfunction", "lf"),
-    ("model", "modelid", "modelname", "classifier", "llm"),
-)
-_LABELS = (
-    (
-        *("verdict", "category", "class", "choice", "annotation", "vote", "judgment", "judgement", "decision", "tag"),
-        *("classlabel", "classid", "labelid", "classification", "workerlabel", "crowdlabel", "selection"),
-        *("tags", "labels"),
-    ),
-    ("rating", "grade", "value", "score", "result", "output", "prediction"),
-)
-_GOLD = (
-    (
-        *("goldlabel", "goldanswer", "golden", "goldstandard", "groundtruth", "truelabel", "trueclass", "gt"),
-        *("correctanswer", "correctlabel", "ytrue"),
-    ),
-)
-OTHER_ALIASES = {"item": _ITEMS, "worker": _WORKERS, "label": _LABELS, "known label": (*_GOLD, *_LABELS), "gold": _GOLD}
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
 # The libraries in which results can go back.
@@ -170,9 +163,7 @@ class Table:
     rows : int64 array or None
         The rows that are left of those that came; None for all.
     added : mapping
-        Columns that were made of others.
-    encoded : bool
-        Whether what came are columns that can be encoded as they are.
+        Columns that can be encoded as they are, in place of those that came or beside them.
     """
 
     names: Sequence[str]
@@ -190,14 +181,12 @@ class Table:
     soft: SoftRows | None = None
     rows: Indices | None = None
     added: Mapping[str, Column] = field(default_factory=dict)
-    encoded: bool = False
 
     def read(self, name: str) -> Column:
         """A column that can be encoded."""
         if name in self.added:
             return self.added[name]
-        raw = self.raw(name)
-        column = raw if self.encoded else read_column(raw, f"Column {name!r} of {self.name}")
+        column = read_column(self.raw(name), f"Column {name!r} of {self.name}")
         return column if self.rows is None else column.take(self.rows)
 
     def find(self, role: str, given: str | None = None) -> str | None:
@@ -211,36 +200,31 @@ class Table:
         raise self.no_column(role, given, parameter=role)
 
     def find_usual(self, role: str) -> str | None:
-        """The column that is to be preferred for a role, or the first of the role's own names in `ALIASES`.
+        """The column that is to be preferred for a role, or the first that has one of the role's own names.
 
         Upper and lower case, and blanks around a name, make no difference.
         """
         wanted = self.preferred.get(role)
         if wanted is not None and is_among(wanted, self.names):
             return wanted
-        by_alias = {str(name).strip().lower(): name for name in reversed(self.names)} | {
-            name: name for name in self.names
-        }
-        return next((by_alias[alias] for alias in ALIASES[role] if alias in by_alias), None)
+        by_alias = {str(name).strip().lower(): name for name in reversed(self.names)}
+        by_alias |= {name: name for name in self.names}
+        return next((by_alias[alias] for alias in ALIASES[role][0] if alias in by_alias), None)
 
     def candidates(self, role: str) -> list[str]:
-        """The columns whose names are in the first row of `OTHER_ALIASES` in which there are any."""
+        """The columns with other names of a role, in the first row of these in which there are any."""
         squeezed = [(squeeze(name), name) for name in self.names]
-        for aliases in OTHER_ALIASES.get(role, ()):
-            found = [name for text, name in squeezed if text in aliases]
-            if found:
-                return found
-        return []
+        found = ([name for text, name in squeezed if text in row] for row in ALIASES[role][1:])
+        return next(filter(None, found), [])
 
     def need(self, role: str, given: str | None = None, parameter: str | None = None) -> str:
         """The column that `find` finds; an error if there is none, or several that may be meant."""
         name = self.find(role, given)
         if name is None:
             raise self.no_column(role, None, parameter)
-        if given is None and self.find_usual(role) is None:
-            found = self.candidates(role)
-            if len(found) > 1:
-                raise self.many_columns(role, found, parameter)
+        found = self.candidates(role) if given is None and self.find_usual(role) is None else []
+        if len(found) > 1:
+            raise self.many_columns(role, found, parameter)
         return name
 
     def find_spans(self) -> dict[str, str] | None:
@@ -343,29 +327,26 @@ class Table:
             lambda row: f"{self.locate(int(rows[row]))}, {place(row)}",
             preferred,
             items=to_column(split_repeated(keys)[0]),
-            encoded=True,
+            added=columns,
         )
 
     def cells(self, name: str) -> Any:
         """The cells of a column that may hold lists, in Arrow or as a list of objects; None for other columns."""
-        if name in self.added or self.encoded:
-            return None
-        raw = self.raw(name)
+        raw = None if name in self.added else self.raw(name)
         if isinstance(raw, nw.Series):
-            if not isinstance(raw.dtype, (nw.List, nw.Array, nw.Object)):
-                return None
-            in_arrow = raw.dtype != nw.Object and not raw.implementation.is_pandas_like()
-            raw = raw.to_arrow() if in_arrow else raw.to_list()
-        elif isinstance(raw, (pa.Array, pa.ChunkedArray)):
-            if not pa.types.is_nested(raw.type):
-                return None
-        elif isinstance(raw, range) or (isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind != "O"):
-            return None
+            is_odd = raw.dtype == nw.Object or raw.implementation.is_pandas_like()
+            may_hold = isinstance(raw.dtype, (nw.List, nw.Array, nw.Object))
+            raw = None if not may_hold else raw.to_list() if is_odd else raw.to_arrow()
+        if isinstance(raw, pa.ChunkedArray):
+            raw = raw.combine_chunks()
+        if isinstance(raw, pa.Array):
+            cells: Any = raw if pa.types.is_nested(raw.type) else None
         else:
-            raw = list(raw)
-        if self.rows is None:
-            return raw
-        return [raw[row] for row in self.rows.tolist()] if isinstance(raw, list) else raw.take(self.rows)
+            is_plain = isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype != object
+            cells = None if raw is None or is_plain or isinstance(raw, range) else list(raw)
+        if cells is None or self.rows is None:
+            return cells
+        return [cells[row] for row in self.rows.tolist()] if isinstance(cells, list) else cells.take(self.rows)
 
     def lists(self, name: str) -> list[Any] | None:
         """The lists in the cells of a column, None where a cell is missing; None for other columns.
@@ -373,24 +354,22 @@ class Table:
         Tuples and frozen sets are values like any other: they may be labels.
         """
         cells = self.cells(name)
-        entries: list[Any] = [] if cells is None else cells if isinstance(cells, list) else cells.to_pylist()
-        there = [entry for entry in entries if not is_missing(entry)]
-        if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
+        entries = [] if cells is None else cells if isinstance(cells, list) else cells.to_pylist()
+        lists = [None if is_missing(entry) else entry for entry in entries]
+        if not {type(None), list, set, np.ndarray}.issuperset(map(type, lists)) or all(each is None for each in lists):
             return None
-        lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
-        return [None if is_missing(entry) else list(entry) for entry in lists]
+        return [each.tolist() if isinstance(each, np.ndarray) else each and list(each) for each in lists]
 
     def vectors(self, name: str) -> Any:
         """The lists or arrays in a column: one array if all have one length, else a list; None for other columns."""
         cells = self.cells(name)
-        if isinstance(cells, (pa.Array, pa.ChunkedArray)):
-            lists = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-            numbers = lists.flatten() if hasattr(lists, "flatten") else lists  # of lists that are there
-            width, rest = divmod(len(numbers), max(len(lists), 1))
-            whole = lists.null_count == numbers.null_count == rest == 0 and not pa.types.is_nested(numbers.type)
-            if width and whole and pc.all(pc.equal(pc.list_value_length(lists), width)).as_py():
-                return numbers.to_numpy(zero_copy_only=False).reshape(len(lists), width)
-            cells = lists.to_pylist()
+        if isinstance(cells, pa.Array):
+            numbers = cells.flatten() if hasattr(cells, "flatten") else cells  # of lists that are there
+            width, rest = divmod(len(numbers), max(len(cells), 1))
+            whole = cells.null_count == numbers.null_count == rest == 0 and not pa.types.is_nested(numbers.type)
+            if width and whole and pc.all(pc.equal(pc.list_value_length(cells), width)).as_py():
+                return numbers.to_numpy(zero_copy_only=False).reshape(len(cells), width)
+            cells = cells.to_pylist()
         held = bool(cells) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in cells[:3])
         return cells if held else None
 
@@ -425,25 +404,18 @@ class Table:
         parameter : str, optional
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
+        problem, tried, taken = f"has no column {shorten(given)}", [str(given).lower()], set[str | None]()
         if given is None:
+            problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES[role][0]
             # A column that is found for another role is not the one that was meant.
-            meant = {self.find(other) for other in (*ROLES, "gold") if other != role}
-            problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES.get(role, ())
-        else:
-            meant, problem, tried = (
-                set(),
-                f"has no column {shorten(given)}",
-                (given.lower(),) if isinstance(given, str) else (),
-            )
-        names = {str(name).lower(): str(name) for name in self.names if name not in meant}
+            taken = {self.find(other) for other in (*ROLES, "gold")}
+        names = {str(name).lower(): str(name) for name in self.names if name not in taken}
         close = [names[near] for word in tried for near in difflib.get_close_matches(word, names, 1, 0.65)]
-        remedy: str | Sentence = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
+        remedies: list[str | Sentence] = [f"Rename {close[0]!r}?" if close else "Rename the column that holds it."]
         if parameter is not None:
             text = f"Did you mean {{{parameter}}}?" if close else f"Name it with {{{parameter}}}."
-            remedy = Sentence(text, **{parameter: close[0] if close else None})
-        remedies = [remedy]
-        if given is None and role == "worker" and parameter is not None:
-            remedies.append(_WIDE)
+            remedies = [Sentence(text, **{parameter: close[0] if close else None})]
+            remedies += [_WIDE] if given is None and role == "worker" else []
         if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
             remedies.append(_PAIRS)
         return InputError(f"{self.name} {problem}. {self.list_columns()}.", *remedies, keyword=parameter)
@@ -472,33 +444,24 @@ def plays(table: Table, names: Mapping[str, str | None], *roles: str) -> bool:
 
 def find_columns(table: Table, names: Mapping[str, str | None]) -> dict[str, str]:
     """The column that plays each role: item (or sequence and position), worker, label, and others if named."""
-    item, in_sequences = names["item"], names["sequence"] is not None or names["position"] is not None
-    if item is not None and in_sequences:
+    paired, usual = names["sequence"] is not None or names["position"] is not None, table.find_usual("item")
+    if names["item"] is not None and paired:
         raise ParameterError(
             Sentence("Give either {item} or {sequence} and {position}, not both: a position is an item.")
         )
-    roles = {role: names[role] for role in ("item", "sequence", "position", "worker", "label")}
-    usual = table.find_usual("item")
-    if in_sequences or (item is None and usual is None and table.find("sequence") is not None):
-        del roles["item"]
-    else:
-        del roles["sequence"], roles["position"]
-        if item is None and usual is not None and str(usual).lower() == "id":
-            # Beside a column such as task_id, "id" is a number of rows; those of several files may be the same.
-            others = table.candidates("item")
-            keys = "itemid", "taskid", "questionid"
-            if len(others) == 1 and (squeeze(others[0]) in keys or are_distinct(table.read(usual))):
-                roles["item"] = others[0]
-    roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    found = {role: table.find_usual(role) if name is None else table.find(role, name) for role, name in roles.items()}
-    columns = {role: name for role, name in found.items() if name is not None}
-    if len(columns) < len(roles):
-        table = replace(table, preferred={**table.preferred, **{role: name for role, name in roles.items() if name}})
-        missing = [role for role in roles if role not in columns and not table.candidates(role)]
-        if len(missing) > 1:
-            raise table.no_columns(missing)
-        columns = {role: columns.get(role) or table.need(role, parameter=role) for role in roles}
-    return columns
+    paired = paired or (names["item"] is None and usual is None and table.find("sequence") is not None)
+    given = {role: names[role] for role in (*key_roles(paired), "worker", "label")}
+    given |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
+    if not paired and names["item"] is None and usual is not None and str(usual).lower() == "id":
+        # Beside a column such as task_id, "id" is a number of rows; those of several files may be the same.
+        others = table.candidates("item")
+        if len(others) == 1 and (squeeze(others[0]) in ALIASES["item"][1] or are_distinct(table.read(usual))):
+            given["item"] = others[0]
+    found = {role: table.find_usual(role) if name is None else table.find(role, name) for role, name in given.items()}
+    missing = [role for role, name in found.items() if name is None and not table.candidates(role)]
+    if len(missing) > 1:
+        raise table.no_columns(missing)
+    return {role: name or table.need(role, parameter=role) for role, name in found.items()}
 
 
 def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Iterable[str], how: str) -> None:
@@ -523,33 +486,36 @@ def squeeze(name: object) -> str:
 
 
 def _list_aliases(role: str) -> str:
-    return ", ".join(ALIASES[role]) + (" and similar names" if role in OTHER_ALIASES else "")
+    return ", ".join(ALIASES[role][0]) + (" and similar names" if len(ALIASES[role]) > 1 else "")
 
 
-def open_frame(frame: object, name: str = "the table") -> Table:
+def open_frame(frame: Any, name: str = "the table") -> Table:
     """A frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
     if isinstance(frame, Table):
         return frame
+    if isinstance(frame, Mapping):
+        for column, values in frame.items():
+            if not hasattr(values, "__len__"):
+                raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
+        lengths = sorted({len(values) for values in frame.values()})
+        if len(lengths) > 1:
+            raise InputError(f"The columns of {name} have different lengths: {listing(lengths)}.")
+        return Table(list(frame), frame.__getitem__, lengths[0] if lengths else 0, name=name)
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
-    if isinstance(frame, pa.Table):
-        check_names(frame.column_names, "A table")
-        return Table(frame.column_names, frame.column, frame.num_rows, name=name)
-    if isinstance(frame, Mapping):
-        return _open_mapping(frame, name)
-    native = _to_native(frame)
-    is_pandas = isinstance(native, nw.DataFrame) and native.implementation.is_pandas_like()
-    if not is_pandas and _is_stream(frame, native):
+    native = frame if isinstance(frame, pa.Table) else _to_native(frame)
+    if _is_stream(frame, native):
         try:
-            stream: Any = frame
-            return open_frame(pa.RecordBatchReader.from_stream(stream).read_all(), name)
+            native = pa.RecordBatchReader.from_stream(frame).read_all()
         except Exception as error:  # whatever a database meets while it gives its rows
             raise InputError(
                 f"Cannot read {name} from the Arrow stream of a {type(frame).__name__}: {first_line(error)}.",
                 "A stream can be read only once, and must be one of rows with named columns.",
             ) from error
+    if isinstance(native, pa.Table):
+        check_names(native.column_names, "A table")
+        return Table(native.column_names, native.column, native.num_rows, name=name)
     if isinstance(native, nw.LazyFrame):
-        # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
         native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
     if not isinstance(native, nw.DataFrame):
         raise InputError(
@@ -557,20 +523,9 @@ def open_frame(frame: object, name: str = "the table") -> Table:
             "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Answers; for arrays "
             "see Answers.from_matrix.",
         )
-    eager: Any = native
-    backend = "pandas" if is_pandas else eager.implementation.name.lower()
-    return Table(eager.columns, eager.get_column, len(eager), backend, name)
-
-
-def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
-    """A mapping of columns as a `Table`."""
-    for column, values in columns.items():
-        if not hasattr(values, "__len__"):
-            raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
-    lengths = {len(values) for values in columns.values()}
-    if len(lengths) > 1:
-        raise InputError(f"The columns of {name} have different lengths: {listing(sorted(lengths))}.")
-    return Table(list(columns), columns.__getitem__, lengths.pop() if lengths else 0, name=name)
+    kind = native.implementation
+    backend = "pandas" if kind.is_pandas_like() else kind.name.lower()
+    return Table(native.columns, native.get_column, len(native), backend, name)
 
 
 def is_table(values: object) -> bool:
@@ -588,11 +543,11 @@ def _is_stream(values: object, native: object) -> bool:
     """
     if isinstance(native, nw.DataFrame):
         kind = native.implementation
-        if kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow():
-            return False
-    elif isinstance(native, (nw.LazyFrame, nw.Series, pa.Array, pa.ChunkedArray, type)):
-        return False
-    return hasattr(values, "__arrow_c_stream__")
+        return hasattr(values, "__arrow_c_stream__") and not (
+            kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow()
+        )
+    no_rows = (nw.LazyFrame, nw.Series, pa.Table, pa.Array, pa.ChunkedArray, type)
+    return not isinstance(native, no_rows) and hasattr(values, "__arrow_c_stream__")
 
 
 def _to_native(values: Any) -> Any:
@@ -604,7 +559,7 @@ def _to_native(values: Any) -> Any:
         raise
 
 
-def read_column(values: object, what: str = "The data") -> Column:
+def read_column(values: Any, what: str = "The data") -> Column:
     """Values that stand alone as a column: a series of any frame library, an array, or any sequence.
 
     `what` stands for the values in messages.
@@ -618,8 +573,7 @@ def read_column(values: object, what: str = "The data") -> Column:
     if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "columns"):
         import pandas as pd
 
-        # An index or a bare categorical: narwhals knows it in a series.
-        values = values.to_series() if isinstance(values, pd.Index) else pd.Series(values)
+        values = pd.Series(values)  # also an index or a bare categorical, which narwhals does not know
     series = values if isinstance(values, nw.Series) else _to_native(values)
     if isinstance(series, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
@@ -641,10 +595,24 @@ def read_column(values: object, what: str = "The data") -> Column:
     elif series.dtype == nw.Categorical and series.implementation.is_polars():
         # polars sorts categoricals by their text; an Enum keeps the order it was given.
         series = series.cast(nw.String)
-    try:
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return to_column(series.to_list() if series.dtype == nw.Object else series.to_arrow(), what)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return to_column(series.to_list(), what)
+    return to_column(series.to_list(), what)
+
+
+def read_figures(table: Table, name: str) -> Floats:
+    """A column of numbers; a missing one is nan."""
+    column = table.read(name)
+    values, there = to_values(column), is_present(column)
+    numbers = np.full(len(values), np.nan)
+    try:
+        numbers[there] = to_floats(values[there].tolist())
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold numbers; {first_line(error)}.",
+            "Leave it out, or turn it into numbers, such as one column of 0 and 1 for each category.",
+        ) from error
+    return numbers
 
 
 def read_distinct(values: object, what: str) -> Values:
@@ -681,12 +649,12 @@ def open_series(series: Any) -> tuple[Column, Column] | None:
 
 def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
     """Named columns as a table of the frame library `backend` ("pandas", "polars" or "pyarrow")."""
+    columns = {name: to_column(each) if isinstance(each, np.ndarray) else each for name, each in columns.items()}
     if backend == "pandas":
         import pandas as pd
 
         def to_series(column: Column) -> Any:
             if isinstance(column, np.ndarray):
-                # pandas would make text of its own of objects that are text, and that takes no half characters.
                 return pd.Series(column, dtype=object)
             if pa.types.is_integer(column.type) and column.null_count:  # not floats
                 kind = "UInt64" if pa.types.is_unsigned_integer(column.type) else "Int64"
@@ -694,17 +662,15 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
             return column.to_pandas()
 
         return pd.DataFrame({name: to_series(column) for name, column in columns.items()})
-    columns = {name: to_column(each) if isinstance(each, np.ndarray) else each for name, each in columns.items()}
-    # Of objects that no type of Arrow holds (enums, tuples, mixed types).
+    # Objects that no type of Arrow holds are enums, tuples, and of mixed types.
     odd = {name: column.tolist() for name, column in columns.items() if isinstance(column, np.ndarray)}
     if backend == "polars":
         import polars as pl
 
-        objects = {name: pl.Series(values=entries, dtype=pl.Object) for name, entries in odd.items()}
-        found = {name: objects[name] if name in odd else pl.Series(pl.from_arrow(columns[name])) for name in columns}
-        return pl.DataFrame(found)
+        kept = {name: pl.Series(values=entries, dtype=pl.Object) for name, entries in odd.items()}
+        return pl.DataFrame({name: kept[name] if name in kept else pl.from_arrow(columns[name]) for name in columns})
     texts = {
         name: pa.array([None if entry is None else spell_surrogates(str(entry)) for entry in entries], pa.string())
         for name, entries in odd.items()
     }
-    return pa.table({name: texts.get(name, column) for name, column in columns.items()})
+    return pa.table({**columns, **texts})

@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
+from ..answers.tables import ALIASES, squeeze
 from ..errors import InputError, listing, plural, shorten, warn_of
 from ..kinds.spans import MarkedText, Reading
 from . import Verdict
@@ -32,7 +32,7 @@ _TEXTS = ("text", "data")
 _LABELS = ("entities", "label", "labels")
 _CONFIDENCE = "confidence"  # our own key: the tool has none
 _NO_ANNOTATORS = {"unknown": "texts that nobody labelled", "all": "the labels of all annotators together"}
-_WORKERS = {squeeze(name) for names in (ALIASES["worker"], *OTHER_ALIASES["worker"]) for name in names}
+_WORKERS = {squeeze(name) for names in ALIASES["worker"] for name in names}
 
 
 class Doccano(Tool):

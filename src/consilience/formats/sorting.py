@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..answers.columns import decode_categories, encode_sorted, to_column
-from ..answers.long_tables import warn_of_missing
+from ..answers.layouts import warn_of_missing
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, MissingDependencyError, first_line
 from ..limits import open_mapped
@@ -68,8 +68,7 @@ def open_copy(folder: Path, path: str, found: Format) -> Table:
     # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
     return replace(
         opened,
-        raw=columns.__getitem__,
-        encoded=True,
+        added=columns,
         locate=lambda row: source.locate(int(rows[row])),
         origin=(path, found.name),
     )

@@ -56,7 +56,7 @@ FILL = "Every set must say who gave it to what: fill it in or drop the row."
 def find_sets_column(table: Table) -> str | None:
     """The column that is called as sets of tags are, if it is the only one with a name of answers."""
     by_lower = {str(name).lower(): name for name in reversed(table.names)}
-    if any(alias in by_lower for alias in ALIASES["label"]):
+    if any(alias in by_lower for alias in ALIASES["label"][0]):
         return None
     return next((by_lower[name] for name in _NAMES if name in by_lower), None)
 

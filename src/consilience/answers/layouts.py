@@ -1,0 +1,577 @@
+"""How answers are laid out: one row per answer, one column per worker, the tables of three platforms, and arrays.
+
+A wide table has one row per item and one column per worker, in which an empty cell is no answer. A matrix is a wide
+table of labelling functions, as snorkel has them: -1 is no answer either, and without a column of items row n is item
+n. It is recognised where most cells are -1, unless that may be the low end of a scale.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike
+
+from ..errors import (
+    InputError,
+    ManyQuestionsError,
+    Python,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+    warn_of,
+)
+from ..kernels import Floats, Integers, Truths
+from ..limits import NUMBER, require_memory
+from . import Names
+from .classes import normalise_column
+from .columns import (
+    Codes,
+    Values,
+    are_distinct,
+    decode_categories,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    find_present,
+    is_missing,
+    is_present,
+    join_columns,
+    keep_values,
+    lookup,
+    objects,
+    share_categories,
+    to_column,
+    to_values,
+)
+from .items import NAMED, Sequences, encode_items, key_of, read_keys
+from .tables import Table, read_column, read_distinct, read_figures, read_names, refuse_roles
+
+if TYPE_CHECKING:
+    from .answers import Answers
+
+# Weights of one worker's spread answer may exceed 1 by rounding.
+WEIGHT_SLACK = 1e-6
+FILL = "Every answer must say who gave it about what: fill it in or drop the row."
+# A table is recognised as wide only if its cells hold few different labels.
+MOST_LABELS = 20
+# In a matrix with fewer rows, ids of the items are known by the name of their column alone.
+FEWEST_ROWS = 5
+# Columns with such names hold no worker's answers.
+_SUMMARIES = re.compile(
+    r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
+    r"|(is|has|n|num)_"
+)
+_IGNORE = Sentence("Leave columns that hold no answers out with {ignore}.")
+# Roles of columns that a table with one column per worker does not have.
+_ROLES = ("worker", "label", "sequence", "position", "weight", "order")
+
+
+# -------------------------------------------------------------------------------------------------- one row per answer
+
+
+def drop_unlabelled(table: Table, name: str, drop_missing: bool) -> Table:
+    """The table of the rows that have a label; that others are there is an error unless they are to be dropped."""
+    present = find_present(table.read(name))
+    if drop_missing and len(present):
+        warn_of_missing(table.name, name, table.n_rows - len(present), table.n_rows)
+        return table.keep(present)
+    drop = Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True)
+    table.values(name, "A missing answer needs no row: drop it.", drop)
+    return table
+
+
+def warn_of_missing(table: str, column: str, n_missing: int, n_rows: int) -> None:
+    """Say how many rows of a table were left out, since they hold no answer."""
+    left_out = f"{n_missing:,} of {n_rows:,}"
+    warn_of(f"Rows of {table} without an answer in column {column!r} were left out: {left_out}.")
+
+
+def read_weights(table: Table, name: str) -> Floats:
+    """Read the column of weights, which must be numbers in (0, 1]."""
+    table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row.")
+    weights = read_figures(table, name)
+    wrong = np.flatnonzero(~((weights > 0) & (weights <= 1)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} outside (0, 1]; the first is "
+            f"{weights[row]} at {table.locate(row)}.",
+            "Divide all weights by the largest, and drop answers that count for nothing.",
+        )
+    return weights
+
+
+def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
+    """Apply `duplicates=` to the pairs of item and worker that have more than one row.
+
+    Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"
+    keep one row of every pair all the same.
+
+    Parameters
+    ----------
+    answers : Answers
+        All rows.
+    policy : {"error", "first", "last", "mean"}
+        As in `Answers.from_frame`.
+    item : ndarray
+        The item of each row of the table. The answers are in the stable order of items.
+    table : Table
+        Where the answers come from.
+    """
+    pair = answers.item_of_answer() * answers.n_workers + answers.worker
+    _, first_row, pair = np.unique(pair, return_index=True, return_inverse=True)
+    if policy in ("first", "last"):
+        row = np.arange(len(pair))
+        if policy == "last":
+            np.maximum.at(first_row, pair, row)
+        answers = answers.keep(first_row[pair] == row)
+        if answers.soft is not None:
+            return answers
+        # A label that only occurred in answers that were dropped is a label nobody gave.
+        said = np.bincount(answers.label, minlength=answers.n_labels) > 0
+        label, labels = keep_values(answers.label, answers.labels, said)
+        return replace(answers, label=label, labels=labels, classes=labels)
+    size, weight = np.bincount(pair), np.ones(len(pair)) if answers.weight is None else answers.weight
+    repeated = size > 1
+    if answers.weight is not None:
+        said, times = np.unique(pair * answers.n_labels + answers.label, return_counts=True)
+        twice = np.isin(np.arange(len(size)), said[times > 1] // answers.n_labels)
+        repeated &= (np.bincount(pair, weights=weight) > 1 + WEIGHT_SLACK) | twice
+    if policy == "error" and repeated.any():
+        same = np.flatnonzero(pair == pair[np.argmax(repeated[pair])])
+        about = int(answers.items_of(same[:1])[0])
+        first, second = (table.locate(row) for row in np.flatnonzero(item == about)[same - answers.offsets[about]][:2])
+        file, comma, _ = first.rpartition(", ")
+        where = f"{first} and {second.removeprefix(file + comma)}" + ("" if comma else f" of {table.name}")
+        why, last = "", Sentence("Or let the last one count, with {duplicates}.", duplicates="last")
+        remedies: list[str | Sentence] = ["Remove them.", last]
+        if answers.weight is not None and weight[same].sum() > 1 + WEIGHT_SLACK:
+            why, remedies = ", with weights of more than 1 in all", ["Let the weights of an answer sum to at most 1."]
+        elif answers.weight is not None:
+            why = ", with the same label"
+        elif len(table.names) > len(answers.columns):
+            remedies.append("If further columns tell items apart, name all columns of an item, with commas.")
+        if table.find_spans() is not None:
+            spans = "If these are spans, fuse the file of the tool that they come from, or give texts to {from_frame}."
+            remedies.append(Sentence(spans, from_frame=Python("Spans.from_frame")))
+        who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
+        raise InputError(
+            f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
+            f"{plural(int(repeated.sum()), 'such pair')} in all.",
+            *remedies,
+            keyword="duplicates",
+        )
+    weight = np.where(repeated[pair], weight / size[pair], weight)
+    # All rows about one pair stand together: they are one answer.
+    place = np.argsort(first_row[pair], kind="stable")
+    order = None if answers.order is None else answers.order[place]
+    return replace(answers, worker=answers.worker[place], label=answers.label[place], weight=weight[place], order=order)
+
+
+# ------------------------------------------------------------------------------------------------ one column per worker
+
+
+def read_wide(table: Table, names: Names, named: bool) -> Table | None:
+    """One row per answer from one row per item.
+
+    It is recognised if its columns hold the same few labels.
+    """
+    item, gold, workers = _split_columns(table, names)
+    if named:
+        refuse_roles(table, names, _ROLES, "with one column per worker")
+        return _melt(table, table.need("item", names.get("item"), parameter="item"), workers, gold)
+    labels = _find_labels(table, workers) if item is not None and item in table.names and len(workers) > 1 else None
+    if item is None or labels is None:
+        return None
+    counts = Counter(label for each in labels for label in each)
+    shared = {label for label, count in counts.items() if count > 1}
+    alike = 2 <= len(counts) <= MOST_LABELS and 2 * len(shared) >= len(counts) and all(each & shared for each in labels)
+    if not alike or any(_SUMMARIES.match(str(name).lower()) for name in workers) or not are_distinct(table.read(item)):
+        return None
+    warn_of(
+        f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+        Sentence("To be sure, give {format}.", format="wide"),
+        _IGNORE,
+    )
+    return _melt(table, item, workers, gold)
+
+
+def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
+    """The same of a table in which -1 is no answer, and which may have no column of items.
+
+    It is recognised if most cells are -1 beside whole numbers from 0 on. Beside 1 alone -1 is an ordinary answer. With
+    0 and 1 it may be a scale, such as that of sentiment: then it is silence only if most columns hold one label beside
+    it, as those of functions do.
+    """
+    item, gold, workers = _split_columns(table, names)
+    if named:
+        refuse_roles(table, names, _ROLES, "with one column per worker")
+        if item is not None and names.get("item") is None:  # a name alone is no proof
+            item, workers = None, [name for name in table.names if name in (item, *workers)]
+    elif item is not None and item not in table.names:
+        return None
+    has_ids = item is None and _are_ids(table, workers)
+    if has_ids:
+        item, *workers = workers
+    if not named:
+        labels = _find_labels(table, workers)
+        columns: list[Any] = [table.read(name) for name in workers]
+        if labels is None or len(columns) < 2 or not all(pa.types.is_integer(each.type) for each in columns):
+            return None
+        own = [each - {-1} for each in labels]
+        said: set[int] = set().union(*own)
+        n_silent = sum(pc.sum(pc.equal(each, -1)).as_py() or 0 for each in columns)
+        one_sided = 2 * sum(len(each) <= 1 for each in own) > len(own)
+        may_be_scale = not said or min(said) < 0 or said == {1} or (said == {0, 1} and not one_sided)
+        if may_be_scale or 2 * n_silent <= sum(map(len, columns)):
+            return None
+        warn_of(
+            f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, and "
+            "each column for a worker.",
+            Sentence("To be sure, give {format}.", format="matrix"),
+            Sentence("If -1 is an answer, give {format}.", format="wide"),
+        )
+    if has_ids:
+        warn_of(
+            f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+            "the same.",
+            Sentence("To be sure, name it: {item}.", item=item),
+            "If it holds answers of a worker, move it to another place.",
+        )
+    return _melt(table, item, workers, gold, missing=-1)
+
+
+def _split_columns(table: Table, names: Names) -> tuple[str | None, str | None, list[str]]:
+    """The column of items, unless several may be it, that of known labels, if there is one, and those of workers."""
+    item, candidates = names.get("item"), table.candidates("item")
+    if item is None:
+        item = table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
+    gold = table.find("gold", names.get("gold"))
+    absent = [name for name in table.ignored if name not in table.names]
+    if absent:
+        raise InputError(f"{table.name} has no column {listing(absent)}. {table.list_columns()}.")
+    return item, gold, [name for name in table.names if name not in (item, gold, *table.ignored)]
+
+
+def _find_labels(table: Table, columns: Sequence[str]) -> list[set[Any]] | None:
+    """The labels in each column; None if one holds none, fractions, or too many."""
+    found = []
+    for column in map(table.read, columns):
+        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
+            return None
+        found.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
+        if not 1 <= len(found[-1]) <= MOST_LABELS:
+            return None
+    return found
+
+
+def _are_ids(table: Table, columns: Sequence[str]) -> bool:
+    """Whether the first column of a matrix holds ids instead of answers.
+
+    All its values are different then, and it has a name of items, or holds other values than the other columns.
+    """
+    first = table.read(columns[0]) if len(columns) > 1 and table.n_rows else to_column([None])
+    if len(find_missing(first)) or not are_distinct(first):
+        return False
+    if columns[0] in (table.find_usual("item"), *table.candidates("item")):
+        return True
+    found = lookup(to_values(first), join_columns(*map(table.read, columns[1:])))
+    return table.n_rows >= FEWEST_ROWS and 2 * len(np.unique(found[found >= 0])) < table.n_rows
+
+
+def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | None, missing: object = None) -> Table:
+    """One row per answer; `missing` stands for no answer, beside empty cells."""
+    if not workers or not table.n_rows:
+        raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
+    require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
+    columns: list[Any] = [table.read(name) for name in workers]
+    scales = [each for each in columns if getattr(getattr(each, "type", None), "ordered", False)]
+    categories = scales[0].dictionary if len(scales) == len(columns) and share_categories(scales) else None
+    for w, column in enumerate(columns):
+        if not isinstance(column, np.ndarray) and pa.types.is_floating(column.type):
+            with suppress(pa.ArrowInvalid):  # pandas makes floats of whole numbers beside an empty cell
+                columns[w] = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.int64())
+    entries = join_columns(*columns, as_text=True)
+    there = is_present(entries)
+    if missing is not None:
+        there &= lookup(np.array([missing]), entries) < 0
+    cells = np.flatnonzero(there)
+    if not len(cells):
+        raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
+    codes, values = encode_in_order_of_appearance(entries.take(cells))
+    who, row = np.divmod(cells, table.n_rows)
+
+    # Columns of many values that no other column holds are no answers, and are left out.
+    owner, code = np.divmod(np.unique(who * len(values) + codes), len(values))
+    n_shared = np.bincount(owner, np.bincount(code)[code] > 1, len(workers))
+    odd = (n_shared == 0) & (np.bincount(owner, minlength=len(workers)) > MOST_LABELS)
+    if len(workers) > 2 and odd.any() and not odd.all():
+        left_out = listing([workers[w] for w in np.flatnonzero(odd).tolist()])
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
+        kept = np.flatnonzero(~odd[who])
+        who, row, codes = who[kept], row[kept], codes[kept]
+    order = np.argsort(row, kind="stable")
+    who, row, label = who[order], row[order], to_column(values).take(codes[order])
+    if categories is not None:
+        places = pc.index_in(label, value_set=categories)
+        label = pa.DictionaryArray.from_arrays(places, categories, ordered=True)
+    numbered = [str(name) for name in workers] == [str(n) for n in range(len(workers))]
+    name_of_worker = to_column(list(range(len(workers))) if numbered else list(workers))
+    return table.melt(
+        item, gold, row, lambda at: f"column {workers[int(who[at])]!r}", worker=name_of_worker.take(who), label=label
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ platforms
+
+
+def read_mturk(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG001
+    """Rows that were not rejected; answers as JSON text and options in columns of their own become columns."""
+    table = _leave_out(table, "AssignmentStatus", ["rejected"], "rejected")
+    tasks = "Answer.taskAnswers"
+    fields: dict[str, list[str | None]] = defaultdict(lambda: [None] * table.n_rows)
+    for row, text in enumerate(_list_entries(table, tasks) if tasks in table.names else []):
+        try:
+            record = json.loads(text) if isinstance(text, str) else {}
+            record = record[0] if isinstance(record, list) and len(record) == 1 else record or {}
+            answers = list(record.items())
+        except (ValueError, RecursionError, AttributeError):
+            raise InputError(
+                f"Column {tasks!r} of {table.name} must hold one JSON object per row. Got {shorten(text)} at "
+                f"{table.locate(row)}.",
+                "Correct or remove the row.",
+            ) from None
+        for name, value in answers:
+            for suffix, entry in value.items() if isinstance(value, dict) else [("", value)]:
+                if isinstance(entry, (str, bool, int, float)):
+                    column = f"Answer.{name}.{suffix}" if suffix else f"Answer.{name}"
+                    fields[column][row] = str(entry).lower() if isinstance(entry, bool) else str(entry)
+    table = table.add({name: to_column(each) for name, each in fields.items() if name not in table.names})
+    # Options of one question of which at most one is ticked; where several may be, each is a question of its own.
+    questions = [name for name in _starting(table, "Answer.") if name != tasks]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in questions:
+        question, dot, _ = name.rpartition(".")
+        if dot and question != "Answer":
+            groups[question].append(name)
+    for question, options in groups.items():
+        cells = [[str(entry or False).lower() for entry in _list_entries(table, name)] for name in options]
+        rows = list(zip(*cells, strict=True))
+        is_ticked = {entry for each in cells for entry in each} <= {"true", "false"}
+        if question in table.names or len(options) < 2 or not is_ticked or any(row.count("true") > 1 for row in rows):
+            continue
+        parts = [name.removeprefix(f"{question}.") for name in options]
+        chosen = [parts[row.index("true")] if "true" in row else None for row in rows]
+        table = table.add({question: to_column(chosen)})
+        questions = [question, *(name for name in questions if name not in options)]
+    item = _choose_item(table, _starting(table, "Input."), "HITId", names)
+    label = _choose_question(table, questions, names, "MTurk results")
+    return replace(table, preferred={"item": item, "worker": "WorkerId", "label": label})
+
+
+def read_toloka(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG001
+    """Rows that say who answered or what, and were not rejected."""
+    worker, questions = "ASSIGNMENT:worker_id", _starting(table, "OUTPUT:")
+    filled = np.any([is_present(table.read(name)) for name in (worker, *questions)], axis=0)
+    if filled.any() and not filled.all():  # blank lines stand between task suites
+        table = table.keep(np.flatnonzero(filled))
+    table = _leave_out(table, "ASSIGNMENT:status", ["rejected"], "rejected")
+    label = _choose_question(table, questions, names, "Toloka assignments")
+    item = _choose_item(table, _starting(table, "INPUT:"), "ASSIGNMENT:task_id", names)
+    preferred = {"item": item, "worker": worker, "label": label, "gold": f"GOLDEN:{label.removeprefix('OUTPUT:')}"}
+    return replace(table, preferred=preferred)
+
+
+def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG001
+    """Rows that can be trusted, with known answers of test questions; several accepted answers are no known label."""
+    table = _leave_out(table, "_tainted", ["true", "1"], "not to be trusted")
+    columns = [str(name) for name in table.names]
+    # Questions have known answers beside them; without any it is the one with a usual name, or all other columns.
+    questions = [name for name in columns if f"{name}_gold" in columns]
+    if not questions:
+        usual = table.find_usual("label")
+        others = [name for name in columns if not re.match(r"_|orig__|.*_gold(_reason)?$", name, re.DOTALL)]
+        questions = others if usual is None else [usual]
+    label = _choose_question(table, questions, names, "a full report of Appen")
+    gold = f"{label}_gold"
+    if gold in columns:
+        tests = _list_entries(table, "_golden") if "_golden" in columns else ["true"] * table.n_rows
+        known = [
+            value if str(test).lower() in ("true", "1") and "\n" not in str(value).strip() else None
+            for value, test in zip(_list_entries(table, gold), tests, strict=True)
+        ]
+        table = table.add({gold: to_column(known)})
+    preferred = {"item": names.get("item") or "_unit_id", "worker": "_worker_id", "label": label, "gold": gold}
+    return replace(table, preferred=preferred)
+
+
+def _list_entries(table: Table, name: str) -> list[Any]:
+    """The entries of a column, None where one is missing."""
+    column = table.read(name)
+    return [entry if is_there else None for entry, is_there in zip(column.tolist(), is_present(column), strict=True)]
+
+
+def _starting(table: Table, prefix: str) -> list[str]:
+    return [str(name) for name in table.names if str(name).startswith(prefix)]
+
+
+def _choose_question(table: Table, questions: Sequence[str], names: Names, kind: str) -> str:
+    """The column of answers: the one that was named, or the only question that somebody answered."""
+    if names.get("label") is not None:
+        return table.need("label", names["label"], parameter="label")
+    answered = [name for name in questions if len(find_missing(table.read(name))) < table.n_rows]
+    if len(answered) == 1:
+        return answered[0]
+    if not answered:
+        found = f"nothing in {listing(questions, len(questions))}" if questions else "no column of answers"
+        raise InputError(
+            f"{table.name} looks like {kind}, but there is {found}.",
+            Sentence("Name the column of answers with {label}."),
+        )
+    error = ManyQuestionsError(
+        f"{table.name} ({kind}) has {plural(len(answered), 'question')}: {listing(answered, len(answered))}.",
+        Sentence("Choose one with {label}."),
+        keyword="label",
+    )
+    error.questions = tuple(answered)
+    raise error
+
+
+def _choose_item(table: Table, inputs: Sequence[str], key: str, names: Names) -> str:
+    """The column of items: the one that was named, the only input, if no row lacks it, else the platform's own key."""
+    if names.get("item") is not None:
+        return table.need("item", names["item"], parameter="item")
+    if len(inputs) == 1 and not len(find_missing(table.read(inputs[0]))):
+        return inputs[0]
+    if key not in table.names:
+        raise table.many_columns("item", inputs, "item")
+    return key
+
+
+def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Table:
+    """The table without the rows that have one of some values in a column, in any case; a warning counts them."""
+    if column not in table.names:
+        return table
+    kept = np.flatnonzero([str(state).lower() not in values for state in _list_entries(table, column)])
+    n_left = table.n_rows - len(kept)
+    if n_left:
+        warn_of(
+            f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what} (column "
+            f"{column!r}).",
+            Sentence("To use all rows, use {format}, and name the columns.", format="long"),
+        )
+    if not len(kept):
+        raise InputError(f"No row of {table.name} is left.")
+    return table.keep(kept)
+
+
+# --------------------------------------------------------------------------------------------------------------- arrays
+
+
+def lay_out_matrix(answered: Truths, lengths: ArrayLike | None, items: object, workers: object) -> dict[str, Any]:
+    """What `Answers` have of a matrix: offsets, workers, and keys of its rows, which may be in sequences."""
+    n_items, n_workers = answered.shape
+    found = {
+        "offsets": np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
+        "worker": np.nonzero(answered)[1].astype(np.int32),
+        "workers": read_names(workers, n_workers, "workers"),
+        "weight": None,
+    }
+    if lengths is None:
+        return {**found, "keys": read_names(items, n_items, "items")}
+    sizes = to_values(read_column(lengths, "lengths"))
+    if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
+        raise InputError(
+            f"lengths must be positive whole numbers that sum to the {n_items:,} rows; got {listing(sizes.tolist())}."
+        )
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    numbers = [to_column(owner), to_column(np.arange(n_items) - offsets[owner])]
+    place, keys = encode_items(numbers if items is None else read_keys(items, 2), None, NAMED)
+    assert isinstance(keys, Sequences)
+    if not np.array_equal(place, np.arange(n_items)) or not np.array_equal(keys.offsets, offsets):
+        raise InputError(
+            "items must give each row's (sequence, position), by sequence as in lengths, positions rising."
+        )
+    return {**found, "keys": keys}
+
+
+def read_entries(
+    F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool
+) -> tuple[Truths, Codes, Values]:
+    """Which entries of a matrix are answers, and their codes and vocabulary."""
+    matrix: Any = F
+    plain = (str, bytes, Mapping)
+    if isinstance(F, (list, tuple)) and all(isinstance(row, Iterable) and not isinstance(row, plain) for row in F):
+        # NumPy would make text of ["a", nan], and numbers of [True, -1].
+        rows = [objects(list(row)) for row in F]
+        widths = {len(row) for row in rows}
+        if len(widths) > 1:
+            raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
+        matrix = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
+    try:
+        matrix = np.ma.asarray(matrix) if np.ma.isMaskedArray(matrix) else np.asarray(matrix)
+    except ValueError as error:
+        raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
+    missing = None if is_missing(missing) else missing
+    if not isinstance(missing, Hashable):
+        raise parameter_error("missing", "Answers.from_matrix", "a single entry of F", missing)
+    data = np.ma.getdata(matrix)
+    if data.dtype.kind in "biuf":
+        is_number = isinstance(missing, (int, float, np.number, np.bool_))
+        lost = np.isnan(data) | (data == missing if is_number else False)
+    else:
+        to_column(data.ravel(), "F")  # which refuses lists and dicts
+        gone = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
+        lost = np.fromiter(gone, bool, data.size).reshape(data.shape)
+    answered = np.asarray(~(lost | np.ma.getmaskarray(matrix)))
+    entries = data[answered]
+    if not len(entries):
+        raise InputError(f"F has no answers: all {data.size:,} entries are missing.")
+
+    if entries.dtype == object:
+        kinds = set(map(type, entries.tolist()))
+        entries = np.array(entries.tolist()) if kinds == {int, float} else to_values(to_column(entries, "F"))
+    is_float = entries.dtype.kind == "f"
+    # A float matrix of whole numbers is an integer matrix that had to hold NaN.
+    is_whole = is_float and bool(np.all((entries == np.round(entries)) & (np.abs(entries) < 2**53)))
+    if is_whole or (entries.dtype.kind in "iu" and entries.dtype != np.uint64):
+        entries = entries.astype(np.int64)
+    if labels is None:
+        return answered, *encode_sorted(to_column(entries.astype(np.float64) if is_float and not is_whole else entries))
+    vocabulary = read_distinct(labels, "labels")
+    if entries.dtype.kind in "iu":
+        outside = np.flatnonzero((entries < 0) | (entries >= len(vocabulary)))
+        if len(outside):
+            raise InputError(
+                f"F holds {entries[outside[0]]}, which is no index into the {len(vocabulary)} labels given.",
+                Sentence("With {labels}, the integers of F are indices into it."),
+                Sentence("Name the entry that stands for no answer with {missing}."),
+            )
+        return answered, entries.astype(np.int32), vocabulary
+    known, column = to_column(vocabulary), to_column(entries, "F")
+    if normalise:
+        known, column = normalise_column(known), normalise_column(column)
+    codes = lookup(to_values(known), column)
+    if (codes < 0).any():
+        raise InputError(
+            f"F holds labels that were not named: {listing(dict.fromkeys(entries[codes < 0].tolist()))}.",
+            Sentence("Name all labels with {labels}."),
+            keyword="labels",
+        )
+    return answered, codes.astype(np.int32), vocabulary
