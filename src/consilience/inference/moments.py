@@ -31,10 +31,6 @@ WITHOUT_TRIPLES = (0.1, 1.0, 0.0)
 MAX_INNER, INNER_TOL = 20, 1e-9
 # The crowd's matrix counts as this many answers per class when a worker's own matrix is shrunk towards it.
 SHRINKAGE = 20.0
-# Below this, a singular value of the matrices found says that some classes cannot be told apart.
-LEAST_SINGULAR_VALUE = 0.02
-# Workers times labels, and items, that are enough to see how many classes are told apart.
-MOST_COLUMNS, MOST_SAMPLED, N_SHUFFLES = 400, 20_000, 5
 
 
 class Layout(NamedTuple):
@@ -276,12 +272,8 @@ def align_classes(
     return np.ascontiguousarray(confusion[:, :, component]), prior[component]
 
 
-def find_obstacles(responses: Answers, confusion: Floats) -> list[str]:
-    """Return, in words, why these answers cannot identify the model; an empty list if nothing was found.
-
-    Moments need three workers who share items, one connected crowd, and workers who between them tell all classes
-    apart (three disjoint groups whose stacked matrices have full rank; Kruskal's condition).
-    """
+def find_obstacles(responses: Answers) -> list[str]:
+    """Why these answers cannot identify the model, in words: workers must share items with two others, in one crowd."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -310,62 +302,4 @@ def find_obstacles(responses: Answers, confusion: Floats) -> list[str]:
             f"The workers fall into {(sizes > 0).sum():,} groups that share no item, whose classes cannot be compared; "
             f"outside the largest group: {listing(responses.workers[apart].tolist())}."
         )
-    n_classes = confusion.shape[2]
-    told = count_told_apart(responses, n_classes)
-    order = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
-    groups = [confusion[order[i::3]] for i in range(min(3, responses.n_workers))]
-    # Divided by the root of the group's size, so that the value is that of an average worker.
-    least = min(_least_singular_value(group.reshape(-1, n_classes)) / np.sqrt(len(group)) for group in groups)
-    if told < n_classes or least < LEAST_SINGULAR_VALUE:
-        spread = np.array([_least_singular_value(matrix) for matrix in confusion])
-        weak = responses.workers[active & (spread <= np.median(spread[active]))]
-        what = "hardly tell" if told == n_classes else "do not tell" if told == 1 else f"tell only {told} of"
-        names = listing(weak.tolist())
-        found.append(f"The answers {what} the {n_classes} classes apart; the workers who tell least are {names}.")
     return found
-
-
-def count_told_apart(responses: Answers, n_classes: int) -> int:
-    """Return how many classes the answers tell apart beyond chance: the rank of their second moments.
-
-    K classes make K - 1 large eigenvalues of the matrix of correlations between what different workers say. Large is
-    what exceeds all eigenvalues of the same answers shuffled, each worker's among the items they answered (Horn's
-    parallel analysis). The most active workers and a sample of their items are enough.
-    """
-    n_labels = responses.n_labels
-    by_activity = np.argsort(-np.bincount(responses.worker, minlength=responses.n_workers), kind="stable")
-    chosen = np.sort(by_activity[: max(3, MOST_COLUMNS // n_labels)])
-    column = np.full(responses.n_workers, -1)
-    column[chosen] = np.arange(len(chosen))
-    item = responses.item_of_answer()
-    shared = np.flatnonzero(np.bincount(item, column[responses.worker] >= 0, responses.n_items) >= 2)
-    sampled = shared[:: max(1, -(-len(shared) // MOST_SAMPLED))]
-    row = np.full(responses.n_items, -1)
-    row[sampled] = np.arange(len(sampled))
-    answers = np.full((len(chosen), len(sampled)), -1)
-    known = (row[item] >= 0) & (column[responses.worker] >= 0)
-    answers[column[responses.worker[known]], row[item[known]]] = responses.label[known]
-    observed = _correlation_values(answers, n_labels)
-    rng = np.random.default_rng(0)
-    by_chance = 1e-9
-    for _ in range(N_SHUFFLES):
-        for of_worker in answers:
-            of_worker[of_worker >= 0] = rng.permutation(of_worker[of_worker >= 0])
-        by_chance = max(by_chance, float(_correlation_values(answers, n_labels).max()))
-    return 1 + min(n_classes - 1, int((observed > by_chance).sum()))
-
-
-def _correlation_values(answers: NDArray[np.int64], n_labels: int) -> Floats:
-    """Return the eigenvalues of the correlations between answers (M, N) of different workers; -1 is no answer."""
-    said = (answers[:, None, :] == np.arange(n_labels)[None, :, None]).astype(np.float64)
-    answered = (answers >= 0)[:, None, :]
-    said -= answered * said.sum(axis=2, keepdims=True) / np.maximum(answered.sum(axis=2, keepdims=True), 1)
-    said /= np.maximum(np.sqrt((said**2).sum(axis=2, keepdims=True)), 1e-9)
-    flat = said.reshape(len(answers) * n_labels, -1)
-    worker = np.repeat(np.arange(len(answers)), n_labels)
-    return np.asarray(np.linalg.eigvalsh(np.where(worker[:, None] == worker, 0.0, flat @ flat.T)))
-
-
-def _least_singular_value(matrix: Floats) -> float:
-    """Return the least singular value that matters: 0 if there are fewer rows than columns."""
-    return 0.0 if len(matrix) < matrix.shape[1] else float(np.linalg.svd(matrix, compute_uv=False)[-1])

@@ -10,7 +10,6 @@ what might fit is tried.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,9 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.classes import normalise_column, spell_as
-from ..answers.columns import Column, Values, lookup, to_column, to_values
+from ..answers.columns import Values, lookup, to_column, to_values
 from ..answers.graph import Graph
 from ..answers.random_choices import hash_ids
-from ..answers.tables import read_column
 from ..arguments import to_floats
 from ..errors import (
     DataWarning,
@@ -40,7 +38,7 @@ from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
 from . import Distributions
 from .em import Parameters, Problem, expect_from_votes
-from .moments import MomentFit, answers_to_match, find_obstacles, lay_out, learn_moments
+from .moments import answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
 from .workers.base import WorkerModel
@@ -102,28 +100,22 @@ def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool
     A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
     error. Whatever has no names is taken to be in order. Normalised classes may be written in any way.
     """
-    value, kind = getattr(owner, name), type(owner).__name__
-
-    def spell(names: Column) -> Values:
-        return to_values(normalise_column(names, spell_as(classes)) if normalised else names)
-
-    if isinstance(value, Mapping):
-        named = spell(to_column(list(value), name)) if value else np.empty(0, object)
-        place = lookup(named, to_column(classes)) if value else np.full(len(classes), -1)
-        if len(value) != len(classes) or (place < 0).any():
-            expected = f"a number for each of the classes {listing(classes.tolist())}"
-            raise parameter_error(name, kind, expected, value)
-        return [list(value.values())[each] for each in place.tolist()]
-    if not (hasattr(value, "reindex") and hasattr(value, "axes")):
+    value, by_name = getattr(owner, name), isinstance(getattr(owner, name), Mapping)
+    if by_name:
+        axes, value = [list(value)], list(value.values())
+    elif hasattr(value, "reindex") and hasattr(value, "axes"):
+        axes, value = [list(axis) for axis in value.axes], value.to_numpy()
+    else:
         return value
-    for axis in range(np.ndim(value)):
-        named = spell(read_column(value.axes[axis], name))
-        place = lookup(named, to_column(classes))
-        if (place >= 0).all() and len(named) == len(classes):
-            value = value.take(place, axis=axis)
-        elif named.tolist() != list(range(len(named))):
+    for axis, names in enumerate(axes):
+        named = to_column(names, name)
+        named = normalise_column(named, spell_as(classes)) if normalised and names else named
+        place = lookup(to_values(named), to_column(classes)) if names else np.full(len(classes), -1)
+        if (place >= 0).all() and len(names) == len(classes):
+            value = [value[each] for each in place.tolist()] if by_name else value.take(place, axis=axis)
+        elif by_name or names != list(range(len(names))):
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
-            raise parameter_error(name, kind, expected, named.tolist())
+            raise parameter_error(name, type(owner).__name__, expected, names)
     return value
 
 
@@ -154,21 +146,19 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
         return
     # As many labels as classes in the end, or both smaller by the same factor.
     n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
-    votes_fit = NUMBER * POSTERIOR_TABLES * r.n_items * workers.n_classes <= available_memory()
-    vote = Sentence("Or use {model}, which needs no matrices.", model=Python("MajorityVote", "majority"))
-    problem = f"{owner} needs matrices for {workers.describe_size()}"
-    instead = [vote] if votes_fit and owner != "MajorityVote" else []
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
-    require_numbers("entries", n_entries, needed, r, problem, *instead, merge=merge)
+    vote = Sentence("Or use {model}, which needs no matrices.", model=Python("MajorityVote", "majority"))
+    remedies = (merge, NAME_CLASSES) if owner == "MajorityVote" else (merge, NAME_CLASSES, vote)
+    require_numbers("entries", n_entries, needed, r, f"{owner} needs matrices for {workers.describe_size()}", remedies)
 
 
 def require_numbers(
-    what: str, n_numbers: int, n_bytes: float, r: Answers, problem: str, *instead: str | Sentence, merge: str = MERGE
+    what: str, n_numbers: int, n_bytes: float, r: Answers, problem: str, remedies: tuple[str | Sentence, ...]
 ) -> None:
     """Raise an error if numbers cannot be held in memory, or are far more than answers to find them from."""
-    require_memory(n_bytes, problem, merge, NAME_CLASSES, *instead, keyword="classes")
+    require_memory(n_bytes, problem, *remedies, keyword="classes")
     found = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
-    require_few(what, n_numbers, found, MERGE, NAME_CLASSES, *instead, n=r.n_responses, keyword="classes")
+    require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
 
 
 def check_prediction(owner: str, workers: WorkerModel) -> None:
@@ -193,17 +183,18 @@ def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
         n_steps += r.n_classes**6 // 50
         n_numbers += 2 * r.n_classes**4
     problem = f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
-    instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
-    require_numbers("steps of moments", n_steps, NUMBER * n_numbers, r, problem, instead)
+    remedies = MERGE, NAME_CLASSES, Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+    require_numbers("steps of moments", n_steps, NUMBER * n_numbers, r, problem, remedies)
 
 
 def check_posteriors(owner: str, r: Answers) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
-    n_numbers, parts = r.n_items * r.n_classes, "Or fuse the items in several parts."
+    n_numbers = r.n_items * r.n_classes
     n_bytes = NUMBER * POSTERIOR_TABLES * n_numbers
     if not are_allowed(n_bytes, "probabilities", n_numbers, r.n_responses):
         problem = f"{owner} needs probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
-        require_numbers("probabilities", n_numbers, n_bytes, r, problem, parts)
+        remedies = MERGE, NAME_CLASSES, "Or fuse the items in several parts."
+        require_numbers("probabilities", n_numbers, n_bytes, r, problem, remedies)
 
 
 def check_transitions(owner: str, r: Answers) -> None:
@@ -281,14 +272,22 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
                     Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
                     keyword="start",
                 )
-            found = moments_of(model, r, plain, by_vote.structure.mean)
-            if found is None:
+            given, answers = fixed_prior(model, r), answers_to_match(r)
+            try:
+                check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
+            except InputError as error:
+                use = Sentence("Use {start}.", start="majority")
+                warn(DataWarning(f"The fit does not start from moments. {error.problem}", use, keyword="start"))
                 starts["majority"] = by_vote
             else:
+                prior = by_vote.structure.mean
+                found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
+                for obstacle in find_obstacles(answers) if model.start == "moments" else ():
+                    warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
                 if model.max_iter > 0:
                     # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
                     # say.
-                    found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
+                    found = found._replace(prior=(found.prior + prior) / 2)
                 structure = model._start_from_moments(r, problem.structure, found)
                 starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
@@ -315,37 +314,6 @@ def go_on(before: Any, problem: Problem, r: Answers, max_iter: int) -> Parameter
     logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
     given = Parameters(Distributions(logs, logs, 0.0), learned.structure, prior)
     return given if max_iter == 0 else problem.maximise(problem.expect(given, Trail()), prior)
-
-
-def is_start(name: str) -> bool:
-    """Tell whether `find_starts`, or a model itself, gives a start this name.
-
-    >>> is_start("random 2"), is_start("votes")
-    (True, False)
-    """
-    return (
-        re.fullmatch(r"update|model|given|earlier|dawid-skene|majority|climbing|moments|random [1-9][0-9]*", name)
-        is not None
-    )
-
-
-def moments_of(model: LatentEstimator, r: Answers, plain: Floats, prior: Floats) -> MomentFit | None:
-    """Matrices and prior by moments, ready to start from; say what keeps them from being good ones.
-
-    None if they would take very long, or more memory than there is.
-    """
-    given = fixed_prior(model, r)
-    answers = answers_to_match(r)
-    try:
-        check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
-    except InputError as error:
-        use = Sentence("Use {start}.", start="majority")
-        warn(DataWarning(f"The fit does not start from moments. {error.problem}", use, keyword="start"))
-        return None
-    found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
-    for obstacle in find_obstacles(answers, found.confusion) if model.start == "moments" else ():
-        warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
-    return found
 
 
 def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:

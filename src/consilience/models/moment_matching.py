@@ -67,12 +67,11 @@ class MomentMatching(Model):
     Notes
     -----
     There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
-    item with two others, groups of workers without common items, classes that nobody tells apart. Weights of answers
-    are not used: of a spread answer the label with most weight counts. Where near-copies count once (`fuse`), one
-    member of a group is drawn for each item, and all members have the same matrix.
+    item with two others, and groups of workers without common items. Weights of answers are not used: of a spread
+    answer the label with most weight counts. Where near-copies count once (`fuse`), one member of a group is drawn for
+    each item, and all members have the same matrix.
 
-    Time grows with the cube of the number of classes. A fit that may take more than two minutes gives a warning that
-    says how long.
+    Time grows with the cube of the number of classes.
 
     References
     ----------
@@ -130,7 +129,7 @@ class MomentMatching(Model):
         stopped = None if found.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
-        for obstacle in find_obstacles(answers, found.confusion):
+        for obstacle in find_obstacles(answers):
             warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
