@@ -155,7 +155,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.draw_sample(r, None)
+    sample = copies.sample_items(r, None, np.arange(r.n_items))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -185,18 +185,18 @@ def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Answers.from_matrix(votes)
-    sample = copies.draw_sample(r, None)
+    sample = copies.sample_items(r, None, np.arange(r.n_items))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
-    fits = iter([(prior, halves[0]), (prior, halves[1])])
     groups = np.array([1, 0, 0, 0, 0, 1, 1])
     pairs, _ = copies.count_agreement(sample)
-    events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
-    said = copies.interpret_answers(sample, groups, lambda *_: next(fits))
-    fits = iter([(prior, halves[0]), (prior, halves[1])])
+    events = copies.find_events(sample, pairs)
     table = sample.label.reshape(80, 7)
     by_all = np.ascontiguousarray(halves[0].transpose(2, 0, 1))
-    expected = copies.expect_agreement(sample, events, groups, lambda *_: next(fits), by_all, 0.0)
+    suspect = np.zeros(len(pairs.first), bool)
+    fit = iter([(prior, halves[0]), (prior, halves[1])]).__next__
+    judged = sample, pairs, suspect, events, groups, lambda *_: fit(), by_all, 0.0, False
+    expected = copies.expect_agreement(*judged)
 
     def log_evidence(item, without):
         total = np.log(prior)
@@ -210,7 +210,9 @@ def test_the_probability_of_agreement_as_by_hand():
         return {0, 5, 6} if groups[m] else {m}
 
     others = np.array([[log_evidence(i, own_group(m)) for m in range(7)] for i in range(80)])
-    power = copies.choose_exponents(sample, others.reshape(-1, 2).T, said, groups)[0]
+    chances = halves[sample.half[sample.item], sample.worker, sample.label].T
+    shares = np.where(groups > 0, 1 / 3, 1.0)[sample.worker]
+    power = copies.choose_exponents(sample, others.reshape(-1, 2).T, chances, shares, groups, False)[0]
     posterior = np.exp(power * others)
     posterior /= posterior.sum(axis=2, keepdims=True)
     matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))

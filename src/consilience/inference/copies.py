@@ -45,8 +45,7 @@ others. All this depends on ids and not on the order of rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,7 +54,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
 from ..answers.answers import Answers
-from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
+from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import Floats
 from .em import expect_from_votes, place, run_em
@@ -65,29 +64,23 @@ from .workers.base import ConfusionWorkers
 from .workers.priors import START, smoothing_array
 
 Integers: TypeAlias = NDArray[np.int64]
-# Common items that a pair must have.
-FEWEST_ITEMS = 10
-# The share of copied answers from which workers count as copies.
-LEAST_COPIED = 0.5
-# Multiplications that it may take to count all pairs; and the size of a matrix of all pairs that is dense.
-MOST_WORK, MOST_CELLS = 2e6, 10_000_000
-# Answers that all take part in judging; of more, those to items that the pairs have in common, and others.
-MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
-# Answers that are looked up to find common items.
-MOST_LOOKUPS = 2_000_000
-# Pairs that are judged because they are suspect, and for comparison.
-MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS = 1_000, 300, 5
+Truths: TypeAlias = NDArray[np.bool_]
 # Fits a plain model to answers, some of whose labels are known (-1: unknown). It gives the class prior (K,), and how
 # each worker answers (M, A, K), with silence in the end where that is an answer.
 FitPlain: TypeAlias = Callable[[Answers, NDArray[np.int32] | None], tuple[Floats, Floats]]
 
-# Workers that there must be.
-FEWEST_WORKERS = 4
-# The probability that a crowd without copies has any.
-CHANCE = 0.001
-# Common items of all pairs that are judged.
-MOST_EVENTS = 100_000
-MOST_ROUNDS = 5
+# Workers that there must be, and common items that a pair must have.
+FEWEST_WORKERS, FEWEST_ITEMS = 4, 10
+# The share of copied answers from which workers count as copies, and the probability that a crowd without has any.
+LEAST_COPIED, CHANCE = 0.5, 0.001
+# Multiplications that it may take to count all pairs; and the size of a matrix of all pairs that is dense.
+MOST_WORK, MOST_CELLS = 2e6, 10_000_000
+# Answers that all take part in judging; of more, those to items that the pairs have in common, and others.
+MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
+# Answers that are looked up to find common items, and common items of all pairs that are judged.
+MOST_LOOKUPS, MOST_EVENTS = 2_000_000, 100_000
+# Pairs that are judged because they are suspect, and for comparison; and how often.
+MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_ROUNDS = 1_000, 300, 5, 5
 # Steps of EM for a worker's matrix, and its pseudo-counts in each class.
 N_STEPS, SMOOTHING = 5, 0.5
 # The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
@@ -118,170 +111,151 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
     r, gold = strongest_answers(source.responses), None if source.gold is None else source.gold.codes
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
         return []
-    counted = draw_sample(r, gold)
+    # Pairs are counted in the answers to as many items (of as many sequences) as they can be counted in.
+    sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
+    share = MOST_WORK / max(float(np.sum(sizes.astype(np.float64) ** 2)), 1.0)
+    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
+    items = np.flatnonzero((draw_items(r) <= limit) & ((sizes > 1) | r.silence_counts))
+    is_part = share < 1 and not r.silence_counts
+    counted = sample_items(r, gold, items)
     pairs, few = count_agreement(counted)
     usual = typical_agreement(counted, pairs)
+
     # Suspects agree much more than is usual for both, on enough items.
     expected = np.maximum(usual[pairs.first], usual[pairs.second])
     suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
     if not suspect.any() or len(np.unique(counted.half)) < 2:  # a few sequences may all be in one half
         return []
-    judged = choose_pairs(r, pairs, suspect, few)
-    sample = counted if len(counted.item) <= MOST_ANSWERS else choose_items(r, gold, counted, *judged)
-    events = find_events(sample, *judged)
+    # Judged are those that agree most often, and others to compare them with: only if too few of these have enough
+    # items in common, those that have few.
+    hashes = hash_ids(r.workers)
+    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # whichever of the two comes first
+    suspects, others = np.flatnonzero(suspect), np.flatnonzero(~suspect)
+    suspects = suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]]
+    if len(others) >= FEWEST_OTHERS:
+        beside = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]])
+    else:
+        beside = few.of(np.lexsort((few.second, few.first, -few.n_common))[:MOST_OTHERS])
+    judged = Pairs(*(np.concatenate(both) for both in zip(pairs.of(suspects), beside, strict=True)))
+    copied = suspect = np.arange(len(judged.first)) < len(suspects)
+
+    sample = counted
+    if len(counted.item) > MOST_ANSWERS:
+        in_common = np.zeros(len(counted.items), bool)
+        in_common[counted.item[find_events(counted, judged).first]] = True
+        sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
+        for which, most in ((in_common, MOST_IN_COMMON), (~in_common, MOST_APART)):
+            chosen |= which & (np.cumsum(sizes * which) <= most)
+        sample = sample_items(r, gold, np.sort(counted.items[chosen]))
+    events = find_events(sample, judged)
     by_all = np.ascontiguousarray(fit_plain(sample.responses, sample.gold)[1].transpose(2, 0, 1))
-    copied, shared = events.suspect, 0.0
+    shared = 0.0
     for number in range(MOST_ROUNDS):
-        groups = group_pairs(events.pairs, copied, r.n_workers)
-        before, expected = copied, expect_agreement(sample, events, groups, fit_plain, by_all, shared)
-        shared, found_again = judge_pairs(events, expected, len(pairs.first))
+        groups, before = group_pairs(judged, copied, r.n_workers), copied
+        agreement = expect_agreement(sample, judged, suspect, events, groups, fit_plain, by_all, shared, is_part)
+        shared, found_again = judge_pairs(sample, judged, suspect, events, agreement, len(pairs.first))
         copied = before & found_again
         if not copied.any() or (number and (copied == before).all()):
             break
-    groups = group_pairs(events.pairs, copied, r.n_workers)
+    groups = group_pairs(judged, copied, r.n_workers)
     return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max() + 1)]
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The answers that are looked at, whose items are in an order that goes by a hash of their ids.
+class Sample(NamedTuple):
+    """The answers that are looked at, whose items are in an order that goes by a hash of their ids."""
 
-    Attributes
-    ----------
-    responses : Answers
-        The answers, as about independent items.
-    gold : array or None
-        Known classes.
-    half : array
-        For each item, 0 or 1; the same for all items of a sequence.
-    item, worker, label : array
-        The same answers in order of item and worker, with silence as the label L where that is an answer.
-    items : array
-        The index of each item among all.
-    is_part : bool
-        Whether pairs were counted in a part of the answers only.
-    n_symbols : int
-        Number of different answers.
-    """
-
-    responses: Answers
-    gold: NDArray[np.int32] | None
-    half: Integers
+    responses: Answers  # as about independent items
+    gold: NDArray[np.int32] | None  # known classes
+    half: Integers  # for each item, 0 or 1; the same for all items of a sequence
+    # The same answers in order of item and worker, with silence as the label L where that is an answer.
     item: Integers
     worker: Integers
     label: Integers
-    items: Integers
-    is_part: bool
-    n_symbols: int
+    items: Integers  # the index of each item among all
+    n_symbols: int  # number of different answers
 
-    @cached_property
+    @property
     def row(self) -> Integers:
         """What each answer is: its worker and label."""
         return self.worker * self.n_symbols + self.label
 
-    @cached_property
-    def known(self) -> NDArray[np.int32] | None:
-        """The known class of the item of each answer."""
-        return None if self.gold is None else self.gold[self.item]
 
-
-def draw_items(r: Answers) -> Hashes:
-    """Return a random number for each item, the same for all of a sequence; it goes by ids."""
+def draw_items(r: Answers) -> NDArray[np.uint64]:
+    """A random number for each item, the same for all of a sequence; it goes by ids."""
     if r.sequences is None:
         return draw_numbers(0, hash_items(r.keys))
     return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
 
 
-def draw_sample(r: Answers, gold: NDArray[np.int32] | None) -> Sample:
-    """The answers to as many items (of as many sequences) as pairs can be counted in."""
-    sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
-    share = MOST_WORK / max(float(np.sum(sizes.astype(np.float64) ** 2)), 1.0)
-    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
-    items = np.flatnonzero((draw_items(r) <= limit) & ((sizes > 1) | r.silence_counts))
-    return sample_items(r, gold, items, share < 1 and not r.silence_counts)
-
-
-def choose_items(
-    r: Answers, gold: NDArray[np.int32] | None, counted: Sample, pairs: Pairs, suspect: NDArray[np.bool_]
-) -> Sample:
-    """The answers to items that pairs have in common, and to some others, as many of each as can be looked at."""
-    in_common = np.zeros(len(counted.items), bool)
-    in_common[counted.item[find_events(counted, pairs, suspect).first]] = True
-    sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
-    for which, most in ((in_common, MOST_IN_COMMON), (~in_common, MOST_APART)):
-        chosen |= which & (np.cumsum(sizes * which) <= most)
-    return sample_items(r, gold, np.sort(counted.items[chosen]), counted.is_part)
-
-
-def sample_items(r: Answers, gold: NDArray[np.int32] | None, items: Integers, is_part: bool) -> Sample:
+def sample_items(r: Answers, gold: NDArray[np.int32] | None, items: Integers) -> Sample:
     """The answers to these items."""
     numbers = draw_items(r)
     items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
+    item, worker, label = part.item_of_answer(), part.worker.astype(np.int64), part.label.astype(np.int64)
     if r.silence_counts:
         every = np.full((len(items), r.n_workers), r.n_labels, np.int64)
-        every[part.item_of_answer(), part.worker] = part.label
+        every[item, worker] = label
         label = every.ravel()
         item, worker = (index.ravel() for index in np.indices(every.shape))
     else:
-        item, worker = part.item_of_answer(), part.worker.astype(np.int64)
         order = np.argsort(item * r.n_workers + worker)
-        item, worker, label = item[order], worker[order], part.label[order].astype(np.int64)
+        item, worker, label = item[order], worker[order], label[order]
     known = None if gold is None else gold[items]
     half = (numbers[items] % 2).astype(np.int64)
-    return Sample(part, known, half, item, worker, label, items, is_part, r.n_labels + r.silence_counts)
+    return Sample(part, known, half, item, worker, label, items, r.n_labels + r.silence_counts)
 
 
 class Pairs(NamedTuple):
-    """Pairs of workers, how many items they have in common, and about how many of these they agree, if counted."""
+    """Pairs of workers, how many items they have in common, and about how many of these they agree."""
 
     first: Integers
     second: Integers
     n_common: Floats
-    n_agree: Floats = np.zeros(0)
+    n_agree: Floats
 
-    def of(self, chosen: NDArray[np.bool_] | Integers) -> Pairs:
-        """Return some of the pairs."""
-        return Pairs(*(column[chosen] if len(column) else column for column in self))  # type: ignore[arg-type]
+    def of(self, chosen: Truths | Integers) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(*(column[chosen] for column in self))  # type: ignore[arg-type]
 
 
 def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
-    """All pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
+    """All pairs of workers with enough items in common, and those with fewer."""
     n_workers, tables = sample.responses.n_workers, list[csr_array]()
     # How often each two workers have answered the same item, and have given the same answer to it.
     for code in (sample.item, sample.item * sample.n_symbols + sample.label):
         shape = (int(code.max(initial=0)) + 1, n_workers)
         said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
         tables.append(said.T.tocsr() @ said)
-    found, agree = coo_array(tables[0]), tables[1]
-    upper, enough = found.row < found.col, found.data >= FEWEST_ITEMS
-    pairs, few = (
-        Pairs(found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64), found.data[chosen].astype(float))
-        for chosen in (np.flatnonzero(upper & enough), np.flatnonzero(upper & ~enough))
-    )
-    if not len(pairs.first):
-        return pairs, few
-    quick: Any = agree.toarray() if n_workers**2 <= MOST_CELLS else agree  # an array is faster to look up
-    n_agree = quick[pairs.first, pairs.second]
+    found = coo_array(tables[0])
+    upper = np.flatnonzero(found.row < found.col)
+    first, second = found.row[upper].astype(np.int64), found.col[upper].astype(np.int64)
+    n_common = found.data[upper].astype(float)
+    if not len(upper):
+        pairs = Pairs(first, second, n_common, n_common)
+        return pairs, pairs
+    quick: Any = tables[1].toarray() if n_workers**2 <= MOST_CELLS else tables[1]  # an array is faster to look up
+    n_agree = quick[first, second]
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
-    return pairs._replace(n_agree=np.asarray(n_agree, dtype=np.float64).ravel()), few
+    pairs = Pairs(first, second, n_common, np.asarray(n_agree, dtype=np.float64).ravel())
+    return pairs.of(n_common >= FEWEST_ITEMS), pairs.of(n_common < FEWEST_ITEMS)
 
 
 def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
-    """Return the median of each worker's agreement with others, weighted by common items; NaN for no others.
+    """The median of each worker's agreement with others, weighted by common items; NaN for no others.
 
     Pairs that do not have enough items in common are taken together, for each worker.
     """
     n_workers = sample.responses.n_workers
-    code = sample.item * sample.n_symbols + sample.label
     worker = np.concatenate([pairs.first, pairs.second])
-    both, alike = (
-        np.bincount(sample.worker, np.bincount(each)[each] - 1.0, minlength=n_workers) for each in (sample.item, code)
-    )
-    n_rest, n_alike = (
-        np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0)
-        for total, count in ((both, pairs.n_common), (alike, pairs.n_agree))
-    )
+    rest = []
+    for code, count in (
+        (sample.item, pairs.n_common),
+        (sample.item * sample.n_symbols + sample.label, pairs.n_agree),
+    ):
+        total = np.bincount(sample.worker, np.bincount(code)[code] - 1.0, minlength=n_workers)
+        rest.append(np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0))
+    n_rest, n_alike = rest
     agreement = np.concatenate([np.tile(pairs.n_agree / pairs.n_common, 2), n_alike / np.maximum(n_rest, 1.0)])
     weight = np.concatenate([np.tile(pairs.n_common, 2), n_rest])
     worker = np.concatenate([worker, np.arange(n_workers)])
@@ -295,32 +269,10 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     return usual
 
 
-def look_up(worker: Integers, item: Integers, n_workers: int, pairs: Pairs) -> tuple[Integers, Integers, Integers]:
-    """The common items of pairs: of which pair, and the answers of both, as indices.
-
-    Answers are in order of their items. Those of the one who gave fewer, as many as can be, are looked up among those
-    of the other.
-    """
-    by_worker = np.argsort(worker, kind="stable")
-    ends = np.searchsorted(worker[by_worker], np.arange(n_workers + 1))
-    width = int(item.max(initial=0)) + 1
-    codes = worker[by_worker] * width + item[by_worker]  # which are sorted
-    n_answers = np.diff(ends)
-    swap = n_answers[pairs.first] > n_answers[pairs.second]
-    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
-    sizes = np.minimum(n_answers[one], MOST_LOOKUPS // max(len(one), 1))
-    pair = np.repeat(np.arange(len(one)), sizes)
-    first = by_worker[np.arange(len(pair)) + np.repeat(ends[one] - np.cumsum(sizes) + sizes, sizes)]
-    wanted = other[pair] * width + item[first]
-    found = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
-    common = np.flatnonzero(codes[found] == wanted)
-    return pair[common], first[common], by_worker[found[common]]
-
-
 def is_copied(
     n_common: Floats, n_agree: Floats, expected: Floats, chance: float, error: Floats | float = 0.0
-) -> NDArray[np.bool_]:
-    """Tell which pairs agree about enough of what they would not agree about anyway, and not by chance.
+) -> Truths:
+    """Whether pairs agree about enough of what they would not agree about anyway, and not by chance.
 
     `error` is the standard error of the `expected` agreement.
     """
@@ -330,157 +282,151 @@ def is_copied(
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
-def choose_pairs(r: Answers, pairs: Pairs, suspect: NDArray[np.bool_], few: Pairs) -> tuple[Pairs, NDArray[np.bool_]]:
-    """Return the pairs to judge, and which are suspects: those that agree most often, and others to compare them with.
-
-    Only if too few others have enough items in common, they are those that have `few`.
-    """
-    hashes = hash_ids(r.workers)
-    numbers = draw_numbers(0, hashes[pairs.first] ^ hashes[pairs.second])  # whichever of the two comes first
-    suspects, others = np.flatnonzero(suspect), np.flatnonzero(~suspect)
-    suspects = suspects[np.lexsort((numbers[suspects], -pairs.n_agree[suspects]))[:MOST_SUSPECTS]]
-    if len(others) >= FEWEST_OTHERS:
-        chosen = pairs.of(others[np.argsort(numbers[others])[:MOST_OTHERS]])
-    else:
-        chosen = few.of(np.lexsort((few.second, few.first, -few.n_common))[:MOST_OTHERS])
-    found = pairs.of(suspects)
-    both = Pairs(
-        np.concatenate([found.first, chosen.first]),
-        np.concatenate([found.second, chosen.second]),
-        np.concatenate([found.n_common, chosen.n_common]),
-    )
-    return both, np.arange(len(both.first)) < len(suspects)
-
-
 class Events(NamedTuple):
-    """Common items of pairs: the answers of both, as indices into those of the sample, and whether they agree."""
+    """Common items of pairs: of which pair, and the answers of both, as indices into those of the sample."""
 
-    pairs: Pairs
-    suspect: NDArray[np.bool_]  # for each pair
-    uncertainty: Floats  # for each pair, the sum of 1 / n over the answers of both, from which matrices were learned
     pair: Integers
     first: Integers
     second: Integers
-    agree: NDArray[np.bool_]
 
 
-def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
-    """Return the common items of pairs, as many of each as can be looked at."""
-    n_workers, most = sample.responses.n_workers, max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
-    pair, first, second = look_up(sample.worker, sample.item, n_workers, pairs)
+def find_events(sample: Sample, pairs: Pairs) -> Events:
+    """The common items of pairs, as many of each as can be looked at.
+
+    Answers are in order of their items. Those of the one who gave fewer, as many as can be, are looked up among those
+    of the other.
+    """
+    by_worker = np.argsort(sample.worker, kind="stable")
+    ends = np.searchsorted(sample.worker[by_worker], np.arange(sample.responses.n_workers + 1))
+    width = int(sample.item.max(initial=0)) + 1
+    codes = sample.worker[by_worker] * width + sample.item[by_worker]  # which are sorted
+    n_answers = np.diff(ends)
+    swap = n_answers[pairs.first] > n_answers[pairs.second]
+    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
+    sizes = np.minimum(n_answers[one], MOST_LOOKUPS // max(len(one), 1))
+    pair = np.repeat(np.arange(len(one)), sizes)
+    first = by_worker[np.arange(len(pair)) + np.repeat(ends[one] - np.cumsum(sizes) + sizes, sizes)]
+    wanted = other[pair] * width + sample.item[first]
+    at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    common = np.flatnonzero(codes[at] == wanted)
+    pair = pair[common]
+    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
     kept = np.arange(len(pair)) - np.searchsorted(pair, pair) < most
-    pair, first, second = pair[kept], first[kept], second[kept]
-    n_answers = np.maximum(np.bincount(sample.worker, minlength=n_workers), 1)
-    uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
-    return Events(pairs, suspect, uncertainty, pair, first, second, sample.label[first] == sample.label[second])
+    return Events(pair[kept], first[common][kept], by_worker[at[common]][kept])
 
 
-def group_pairs(pairs: Pairs, linked: NDArray[np.bool_], n_workers: int) -> Integers:
-    """Return groups of workers who are linked by pairs: 1, 2, ... by first member, and 0 for workers without links."""
+def group_pairs(pairs: Pairs, linked: Truths, n_workers: int) -> Integers:
+    """Groups of workers who are linked by pairs: 1, 2, ... by first member, and 0 for workers without links."""
+    groups = np.zeros(n_workers, np.int64)
     if not linked.any():
-        return np.zeros(n_workers, np.int64)
+        return groups
     from scipy.sparse.csgraph import connected_components  # which takes long to load
 
     first, second = pairs.first[linked], pairs.second[linked]
     links = coo_array((np.ones(len(first)), (first, second)), shape=(n_workers, n_workers))
     component = connected_components(links, directed=False)[1]
     several = np.bincount(component)[component] > 1
-    groups = np.zeros(n_workers, np.int64)
     _, index, code = np.unique(component[several], return_index=True, return_inverse=True)
     groups[several] = 1 + np.argsort(np.argsort(index))[code]
     return groups
 
 
 def expect_agreement(
-    sample: Sample, events: Events, groups: Integers, fit: FitPlain, by_all: Floats, shared: float
+    sample: Sample,
+    pairs: Pairs,
+    suspect: Truths,
+    events: Events,
+    groups: Integers,
+    fit: FitPlain,
+    by_all: Floats,
+    shared: float,
+    is_part: bool,
 ) -> Floats:
-    """Return how probable it is that the two workers of each event agree, if they do not copy each other."""
-    said = interpret_answers(sample, groups, fit)
-    owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
-    code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
-    # What each answer's group says about the item: for workers in no group it is the answer itself.
-    by_group = sum_columns(code, said.logs, len(code))[:, code]
-    by_others = said.evidence[:, sample.item]
-    by_others -= by_group
-    # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
-    n_answers = said.shares.sum() / sample.responses.n_items
-    most = 1 / (1 + max(n_answers - 1, 0.0) * shared)
-    power = np.minimum(choose_exponents(sample, by_others, said, groups), most)[groups]  # of each worker
-    others = to_probabilities(power[sample.worker] * by_others, sample.known)
-    learned = learn_matrices(sample, others, said.matrices)
-    a, b = events.pairs.first, events.pairs.second
-    alike = np.empty((learned.shape[0], len(a)))
-    for which, known in ((events.suspect, give_credit(sample, others, learned, by_all)), (~events.suspect, learned)):
-        alike[:, which] = np.einsum("kpl,kpl->kp", known[:, a[which]], known[:, b[which]])
-    same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
-    without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
-    least = np.minimum(power[a], power[b])[events.pair]
-    posterior = to_probabilities(least * without, None if sample.known is None else sample.known[events.first])
-    return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
+    """How probable it is that the two workers of each event agree, if they do not copy each other.
 
-
-class Said(NamedTuple):
-    """What answers say about their items, by matrices that were learned from other items. Classes come first."""
-
-    matrices: Floats  # (K, M, A), means of both halves of the items
-    chances: Floats  # (K, n_answers): the probability of each answer
-    shares: Floats  # (n_answers,): how much each answer counts
-    logs: Floats  # (K, n_answers): log probabilities times shares
-    evidence: Floats  # (K, n_items): sums of these, and of the log prior
-
-
-def interpret_answers(sample: Sample, groups: Integers, fit: FitPlain) -> Said:
-    """Return what the answers say if each group counts once."""
+    Arrays begin with the classes; `by_all` are matrices (K, M, A) by the labels of all, `shared` is the residual
+    agreement that is usual, and `is_part` says whether pairs were counted in a part of the answers only.
+    """
     r = sample.responses
-    weighted = count_once(r, groups)
-    fits = []
-    for half in (1, 0):  # the items of one half are judged by what was learned from the other
+    # What the answers say if each group counts once. The items of one half are judged by what was learned from the
+    # other.
+    once, fits = count_once(r, groups), []
+    for half in (1, 0):
         items = np.flatnonzero(sample.half == half)
-        fits.append(fit(weighted.about(items), None if sample.gold is None else sample.gold[items]))
+        fits.append(fit(once.about(items), None if sample.gold is None else sample.gold[items]))
     matrices = np.stack([each.transpose(2, 0, 1) for _, each in fits], axis=1)
     n_rows = r.n_workers * sample.n_symbols
-    flat = matrices.reshape(len(matrices), 2 * n_rows)
-    chances = flat[:, sample.half[sample.item] * n_rows + sample.row]
+    chances = matrices.reshape(len(matrices), 2 * n_rows)[:, sample.half[sample.item] * n_rows + sample.row]
     np.maximum(chances, 1e-20, out=chances)
-    shares = share_of(sample, groups)
+    group = groups[sample.worker]
+    of_group = sample.item * (groups.max() + 1) + group
+    shares = np.where(group > 0, 1.0 / np.bincount(of_group)[of_group], 1.0)
     logs = np.log(chances)
     logs *= shares
     prior = np.log(np.maximum(np.stack([each for each, _ in fits], axis=1), 1e-300))[:, sample.half]
-    return Said(matrices.mean(axis=1), chances, shares, logs, prior + sum_columns(sample.item, logs, r.n_items))
+    evidence = prior + sum_columns(sample.item, logs, r.n_items)
+
+    # What others say of the item of each answer: for workers in no group the answer itself is left out.
+    owner = np.where(groups > 0, groups, groups.max() + 1 + np.arange(len(groups)))[sample.worker]
+    code = np.unique(sample.item * (owner.max() + 1) + owner, return_inverse=True)[1]
+    by_group = sum_columns(code, logs, len(code))[:, code]
+    by_others = evidence[:, sample.item] - by_group
+    # n answers that have a share of their errors in common are worth n / (1 + (n - 1) * share) independent ones.
+    n_answers = shares.sum() / r.n_items
+    most = 1 / (1 + max(n_answers - 1, 0.0) * shared)
+    power = np.minimum(choose_exponents(sample, by_others, chances, shares, groups, is_part), most)[groups]
+    known = None if sample.gold is None else sample.gold[sample.item]
+    others = to_probabilities(power[sample.worker] * by_others, known)
+
+    # Matrices by the labels of others; and for suspects between these and those by all labels, as near to the latter
+    # as can be: their answers may be less probable than by the former, but not by more than `DOUBT`.
+    learned = learn_matrices(sample, others, matrices.mean(axis=1))
+    doubted = (1 - DOUBTFUL) * others + DOUBTFUL / len(others)
+    tables = (table.reshape(len(others), -1)[:, sample.row] for table in (learned, by_all))
+    least, best = (np.maximum((doubted * table).sum(axis=0), 1e-300) for table in tables)
+    lowest = np.bincount(sample.worker, np.log(least), minlength=r.n_workers) - DOUBT
+    credit = np.zeros(r.n_workers)
+    for step in np.linspace(0.1, 1.0, 10):
+        score = np.bincount(sample.worker, np.log((1 - step) * least + step * best), minlength=r.n_workers)
+        credit = np.where(score >= lowest, step, credit)
+    a, b = pairs.first, pairs.second
+    alike = np.empty((len(others), len(a)))
+    for which, table in ((suspect, learned + credit[:, None] * (by_all - learned)), (~suspect, learned)):
+        alike[:, which] = np.einsum("kpl,kpl->kp", table[:, a[which]], table[:, b[which]])
+
+    same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
+    without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
+    lower = np.minimum(power[a], power[b])[events.pair]
+    posterior = to_probabilities(lower * without, None if known is None else known[events.first])
+    return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
 
 
-def choose_exponents(sample: Sample, by_others: Floats, said: Said, groups: Integers) -> Floats:
-    """Return the power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
+def choose_exponents(
+    sample: Sample, by_others: Floats, chances: Floats, shares: Floats, groups: Integers, is_part: bool
+) -> Floats:
+    """The power to raise posteriors to: the smallest that predicts answers nearly as well as the best.
 
-    Each worker's answers are predicted by the posteriors of others. If the best power is low, the others may err
-    together. Then it is 0, and workers are judged by the labels of all. If only a part of all answers was sampled, not
-    all suspects are known, and others may err together about some groups only. So the power is also 0 for groups whose
-    own answers call for a low one.
+    Each worker's answers, of these `chances` by class, are predicted by the posteriors of others. If the best power is
+    low, the others may err together. Then it is 0, and workers are judged by the labels of all. If only a part of all
+    answers was sampled, not all suspects are known, and others may err together about some groups only. So the power is
+    also 0 for groups whose own answers call for a low one.
 
     The power of each group is returned; that of workers in none comes first.
     """
-    scores = []
+    scores, known = [], None if sample.gold is None else sample.gold[sample.item]
     for power in POWERS:
-        predicted = np.einsum("kn,kn->n", to_probabilities(power * by_others, sample.known), said.chances)
-        each = said.shares * np.log(np.maximum(predicted, 1e-300))
+        predicted = np.einsum("kn,kn->n", to_probabilities(power * by_others, known), chances)
+        each = shares * np.log(np.maximum(predicted, 1e-300))
         scores.append(np.append(np.bincount(groups[sample.worker], each, minlength=groups.max() + 1), each.sum()))
     best = np.array(POWERS)[np.argmax(scores, axis=0)]
     total = np.array(scores)[:, -1]
     power = POWERS[int(np.argmax(total >= max(total) - WITHIN))] if best[-1] >= LEAST_POWER else 0.0
-    low = (best[:-1] < LEAST_POWER) & (np.arange(len(best) - 1) > 0) & sample.is_part
+    low = (best[:-1] < LEAST_POWER) & (np.arange(len(best) - 1) > 0) & is_part
     return np.where(low, 0.0, power)
 
 
-def share_of(sample: Sample, groups: Integers) -> Floats:
-    """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
-    group = groups[sample.worker]
-    n_groups = groups.max() + 1
-    size = np.bincount(sample.item * n_groups + group)[sample.item * n_groups + group]
-    return np.where(group > 0, 1.0 / size, 1.0)
-
-
 def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Floats:
-    """Return how each worker answers, (K, M, A), by EM from probabilities (K, n_answers) that do not depend on them.
+    """How each worker answers, (K, M, A), by EM from probabilities (K, n_answers) that do not depend on them.
 
     Where these tell nothing, the matrices stay near those at the start: those of a fit to all answers.
     """
@@ -496,33 +442,21 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     return matrices
 
 
-def give_credit(sample: Sample, posterior: Floats, matrices: Floats, by_all: Floats) -> Floats:
-    """Return matrices between those by the labels of others and those by all labels, as near to the latter as can be.
+def judge_pairs(
+    sample: Sample, pairs: Pairs, suspect: Truths, events: Events, expected: Floats, n_pairs: int
+) -> tuple[float, Truths]:
+    """The residual agreement that is usual, and which pairs are copies.
 
-    The answers of a worker may be less probable than by the former, but not by more than `DOUBT`.
+    `expected` is the probability that they agree at each event without. Matrices are as uncertain as the answers are
+    few that they were learned from.
     """
-    n_classes, n_workers, _ = matrices.shape
-    posterior = (1 - DOUBTFUL) * posterior + DOUBTFUL / n_classes
-    tables = (table.reshape(n_classes, -1)[:, sample.row] for table in (matrices, by_all))
-    least, most = (np.maximum((posterior * table).sum(axis=0), 1e-300) for table in tables)
-    best = np.bincount(sample.worker, np.log(least), minlength=n_workers)
-    credit = np.zeros(n_workers)
-    for step in np.linspace(0.1, 1.0, 10):
-        score = np.bincount(sample.worker, np.log((1 - step) * least + step * most), minlength=n_workers)
-        credit = np.where(score >= best - DOUBT, step, credit)
-    return matrices + credit[:, None] * (by_all - matrices)
-
-
-def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, NDArray[np.bool_]]:
-    """Return the residual agreement that is usual, and which pairs are copies.
-
-    `expected` is the probability that they agree at each event without.
-    """
-    n, suspect = len(events.pairs.first), events.suspect
-    n_common, n_agree = (np.bincount(events.pair, each, minlength=n) for each in (None, events.agree))
-    n_common = np.maximum(n_common, 1)
-    usual = np.bincount(events.pair, expected, minlength=n)
-    uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * events.uncertainty)
+    n, agree = len(pairs.first), sample.label[events.first] == sample.label[events.second]
+    n_answers = np.maximum(np.bincount(sample.worker, minlength=sample.responses.n_workers), 1)
+    n_common = np.maximum(np.bincount(events.pair, minlength=n), 1)
+    n_agree = np.bincount(events.pair, agree, minlength=n)
+    usual: Floats = np.bincount(events.pair, expected, minlength=n)
+    uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
+    uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * uncertainty)
     left = np.maximum(n_common - usual, 1e-9)
     others = np.flatnonzero(~suspect)
     many = others[n_common[others] >= FEWEST_ITEMS]
@@ -544,12 +478,12 @@ def judge_pairs(events: Events, expected: Floats, n_pairs: int) -> tuple[float, 
 
 
 def sum_columns(codes: Integers, values: Floats, size: int) -> Floats:
-    """Return the sums of values (K, n) with the same code, (K, size)."""
+    """The sums of values (K, n) with the same code, (K, size)."""
     return np.stack([np.bincount(codes, row, minlength=size) for row in values])
 
 
 def to_probabilities(logs: Floats, known: NDArray[np.int32] | None) -> Floats:
-    """Return probabilities (K, n) from logarithms, certain where the class is known."""
+    """Probabilities (K, n) from logarithms, certain where the class is known."""
     values = logs - logs.max(axis=0)
     np.exp(values, out=values)
     values /= values.sum(axis=0)
