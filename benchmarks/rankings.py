@@ -76,9 +76,7 @@ def measure(setting: dict[str, float], seeds: range) -> dict[str, float]:
         figures["scores in their interval"].append(np.mean(np.abs(found.score - scaled) <= 1.96 * found.error))
         inside = (found.rank_low <= places) & (places <= found.rank_high)
         figures["ranks in their interval"].append(np.mean(inside))
-        figures["correlation of discrimination"].append(
-            np.corrcoef(found.discrimination, arena.discrimination)[0, 1]
-        )
+        figures["correlation of discrimination"].append(np.corrcoef(found.discrimination, arena.discrimination)[0, 1])
     return {name: float(np.mean(values)) for name, values in figures.items()}
 
 

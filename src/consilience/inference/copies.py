@@ -454,7 +454,7 @@ def judge_pairs(
     n_answers = np.maximum(np.bincount(sample.worker, minlength=sample.responses.n_workers), 1)
     n_common = np.maximum(np.bincount(events.pair, minlength=n), 1)
     n_agree = np.bincount(events.pair, agree, minlength=n)
-    usual: Floats = np.bincount(events.pair, expected, minlength=n)
+    usual = np.bincount(events.pair, expected, minlength=n).astype(np.float64)
     uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
     uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * uncertainty)
     left = np.maximum(n_common - usual, 1e-9)
