@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.errors import DataWarning, InputError
 from consilience.kinds.span_task import SpansKind
-from consilience.kinds.tokens import tokenise
+from consilience.kinds.tokens import place_marks, tokenise
 from effort import examples
 from marked_texts import mark
 
@@ -97,21 +97,20 @@ def slow_layer(spans: cs.Spans, document: int, worker: int) -> list[tuple[int, i
 def test_tokens_are_those_of_the_slow_twin(spans):
     found = tokenise(spans)
     for document in range(len(spans.documents)):
-        part = slice(*found.tokens.offsets[document : document + 2])
-        pairs = list(zip(found.tokens.start[part].tolist(), found.tokens.end[part].tolist(), strict=True))
+        part = slice(*found.offsets[document : document + 2])
+        pairs = list(zip(found.start[part].tolist(), found.end[part].tolist(), strict=True))
         assert pairs == slow_tokens(spans, document)
-    base = found.tokens.offsets
-    for marks, placed in ((spans.marks, found.marks), (spans.gold, found.gold)):
+    for marks in (spans.marks, spans.gold):
         if marks is None:
             continue
         for document, start, end, first, stop in zip(
-            marks.document, marks.start, marks.end, placed.first, placed.stop, strict=True
+            marks.document, marks.start, marks.end, *place_marks(marks, found), strict=True
         ):
             left, right = trim(spans.texts[document], start, end)
             assert (left == right) == (first == stop)
             if left < right:
-                assert found.tokens.start[base[document] + first] == left
-                assert found.tokens.end[base[document] + stop - 1] == right
+                assert found.start[found.offsets[document] + first] == left
+                assert found.end[found.offsets[document] + stop - 1] == right
 
 
 @examples(120)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..answers.columns import lookup, objects, to_column
+from ..answers.columns import objects
 from ..answers.tables import is_table
 from ..errors import InputError, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
@@ -15,9 +15,9 @@ from ..kinds.spans import (
     Marks,
     Spans,
     align_marks,
-    check_texts,
     find_span_columns,
     find_truth,
+    match_documents,
     pick_marks,
     read_sole_spans,
 )
@@ -56,8 +56,7 @@ def evaluate_spans(found: object, gold: Spans) -> Evaluation:
             "Give the fused model.",
         )
     known, known_documents = find_truth(gold)
-    place = lookup(gold.documents, to_column(found.documents))  # of the documents of one side among those of the other
-    check_texts(found, gold, place)
+    place = match_documents(found, gold)  # of the documents of one side among those of the other
     if found.gold is not None and not len(found.workers):  # from a table, which does not say what was read
         marks, read = found.gold, known_documents
     else:

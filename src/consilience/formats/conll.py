@@ -188,7 +188,7 @@ def _write_columns(spans: Spans, path: str) -> None:
     blank = next((label for label in spans.labels.tolist() if re.search(r"\s", label)), None)
     if blank is not None:
         raise InputError(f"{blank!r} cannot be part of a tag: it has a blank.", "Rename it.")
-    odd = np.flatnonzero(np.isin(spans.verdicts, list(REASONS)))
+    odd = np.flatnonzero(np.isin(spans.layer[0], list(REASONS)))
     if len(odd):
         raise InputError(
             f"Spans of one worker overlap in document {shorten(ids[spans.marks.document[odd[0]]])}, or are white space "
@@ -201,10 +201,10 @@ def _write_columns(spans: Spans, path: str) -> None:
             each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
             kept.setdefault(str(name), each)
     width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
-    tokens, tags = spans.tokenised.tokens, list_tags(spans)
+    tokens, tags = spans.tokenised, list_tags(spans.labels)
     sizes = np.diff(tokens.offsets)[spans.readings[:, 0]]
     check_spread(int(tokens.offsets[-1]), len(workers), int(sizes.sum()))
-    codes = np.split(tag_readings(spans, spans.readings).code, np.cumsum(sizes)[:-1])
+    codes = np.split(tag_readings(spans.marks, spans.layer, tokens, spans.readings)[2], np.cumsum(sizes)[:-1])
     said = {(d, w): [tags[code] for code in own] for (d, w), own in zip(spans.readings.tolist(), codes, strict=False)}
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
         header = ["FORM", *(f"KEPT{i}" for i in range(1, width)), *(re.sub(r"\s", "_", worker) for worker in workers)]

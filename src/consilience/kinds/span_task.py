@@ -27,7 +27,7 @@ from ..errors import InputError, NotFittedError, Python, Sentence, StoreError, l
 from ..kernels import freeze
 from .base import FUSED, AnyKind, Fused, Kind, list_given
 from .spans import Marks, Spans, find_span_columns, read_sole_spans, sort_marks
-from .tokens import Tokens, find_fused
+from .tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +74,9 @@ class SpansKind(Kind[Spans]):
     @classmethod
     def pose(cls, brought: Spans) -> tuple[SpansKind, Answers]:
         """The tags that workers gave to the tokens."""
-        answers, tokens = brought.to_responses(), brought.tokenised.tokens
+        answers, tokens = brought.to_responses(), brought.tokenised
         places = (freeze(tokens.offsets), freeze(tokens.start), freeze(tokens.end))
-        return cls(brought.documents, brought.texts, *places, find_fused(brought), brought.origin), answers
+        return cls(brought.documents, brought.texts, *places, brought.fused_documents, brought.origin), answers
 
     @classmethod
     def describe(cls, brought: Spans) -> str:

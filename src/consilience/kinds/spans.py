@@ -36,13 +36,13 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
+from ..answers.items import Sequences
 from ..answers.tables import Table, build_frame, is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
 from .base import FUSED
-from .tokens import REASONS, Tokenised, Tokens, choose_layer, make_responses, tabulate_known, tokenise
+from .tokens import BLANK, OVERLAPS, REASONS, Layer, Tokens, choose_layer, list_tags, tag_readings, tokenise
 
-# What fused spans and labels are called, as a worker.
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
 # Spans as start, end and type, each with its confidence.
@@ -205,14 +205,59 @@ class Spans:
         >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob."}).to_responses()
         Answers(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
         """
-        return make_responses(self)
+        marks, tokens, verdict = self.marks, self.tokenised, self.layer[0]
+        for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
+            rows = np.flatnonzero(verdict == code)
+            if len(rows):
+                first = rows[0]
+                warn_of(
+                    f"{plural(len(rows), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
+                    f"{shorten(self.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
+                    f"document {shorten(self.documents[marks.document[first]])} by worker "
+                    f"{shorten(self.workers[marks.worker[first]])}.",
+                    "spans.left_out() lists them.",
+                    *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
+                )
+        documents, n_documents = self.fused_documents, len(self.documents)
+        if not len(documents):
+            raise InputError(
+                "No document has both text and a reader.",
+                "Say who read which document, also where nothing was marked.",
+            )
+        if len(documents) < n_documents:
+            warn_of(
+                f"{plural(n_documents - len(documents), 'document')} of {n_documents:,} without a reader, or without "
+                "text, are not fused.",
+                "If somebody read them and marked nothing, say so when the spans are read.",
+            )
+        readings = self.readings[np.isin(self.readings[:, 0], documents)]
+        reading, position, code_of = tag_readings(marks, self.layer, tokens, readings)
+        sizes = np.diff(tokens.offsets)[documents]
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        item = bounds[np.searchsorted(documents, readings[:, 0])][reading] + position
+        order = np.argsort(item, kind="stable")
+        used, tag = np.unique(code_of[order], return_inverse=True)
+        labels, rank = np.unique(objects(list_tags(self.labels))[used], return_inverse=True)
+        known = self._list_known_tags()
+        known_tags = [] if known is None else known["label"].unique().to_pylist()
+        return Answers(
+            offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
+            worker=readings[:, 1].astype(np.int32)[reading][order],
+            label=rank[tag].astype(np.int32),
+            weight=None,
+            workers=self.workers,
+            labels=labels,
+            classes=objects(sorted({*labels.tolist(), *known_tags, "O"})),
+            keys=Sequences(self.documents[documents], bounds, np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)),
+            backend=self.backend,
+        )
 
     def left_out(self) -> Any:
         """Return the spans that are not fused, as a table: document, worker, start, end, label, text and reason.
 
         The reason is "overlaps another", for spans that overlap a longer one of the same worker, or "white space only".
         """
-        verdict = self.verdicts
+        verdict = self.layer[0]
         rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
         reason = to_column([REASONS[code] for code in verdict[rows].tolist()])
         return build_frame({**self._list_columns(pick_marks(self.marks, rows)), "reason": reason}, self.backend)
@@ -223,8 +268,20 @@ class Spans:
         Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
         `to_responses` has, and is None if there are none. `fuse` uses it by itself.
         """
-        columns = tabulate_known(self)
+        columns = self._list_known_tags()
         return None if columns is None else build_frame(columns, self.backend)
+
+    def _list_known_tags(self) -> dict[str, Any] | None:
+        documents = np.intersect1d(self.gold_documents, self.fused_documents)
+        if self.gold is None or not len(documents):
+            return None
+        readings, tokens = np.stack([documents, np.zeros_like(documents)], axis=1), self.tokenised
+        reading, position, code = tag_readings(self.gold, choose_layer(self.gold, tokens), tokens, readings)
+        return {
+            "sequence": to_column(self.documents[documents[reading]]),
+            "position": to_column(position),
+            "label": pa.array(list_tags(self.labels), pa.string()).take(pa.array(code)),
+        }
 
     def with_gold(self, known: Spans) -> Spans:
         """Return the same spans, of which some more are known.
@@ -248,16 +305,14 @@ class Spans:
         if not isinstance(known, Spans):
             raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
         marks, documents = find_truth(known)
-        is_known = np.isin(np.arange(len(known.documents)), documents)
-        place = np.where(is_known, lookup(self.documents, to_column(known.documents)), -1)
-        check_texts(known, self, place)
+        place = match_documents(known, self, documents)
+        again = np.intersect1d(place[documents], self.gold_documents)
         absent = int((place[documents] < 0).sum())
         if absent:
             warn_of(
                 f"{absent:,} of {plural(len(documents), 'document')} whose spans are known do not occur here and were "
                 "left out."
             )
-        again = np.intersect1d(place[documents], self.gold_documents)
         if len(again):
             raise InputError(
                 f"The spans of {plural(len(again), 'document')} are given twice as known, such as "
@@ -266,28 +321,35 @@ class Spans:
                 keyword="gold",
             )
         found = pick_marks(marks, np.flatnonzero(place[marks.document] >= 0))
-        types = [*self.labels[self.marks.label], *known.labels[found.label]]
+        types = known.labels[found.label]
         found = found._replace(document=place[found.document], worker=np.zeros(len(found.start), np.int64))
         if self.gold is not None:
-            types += self.labels[self.gold.label].tolist()
+            types = np.append(types, self.labels[self.gold.label])
             found = Marks(*map(np.append, found[:5], self.gold[:5]))  # type: ignore[arg-type]
-        labels, layers = _check_layers(self.documents, self.texts, [self.marks, found], types)
+        layers = [(self.marks, self.labels[self.marks.label]), (found, types)]
+        labels, (own, gold) = _join_layers(self.documents, self.texts, layers)
         gold_documents = np.union1d(self.gold_documents, np.setdiff1d(place[documents], -1))
-        return replace(self, labels=labels, marks=layers[0], gold=layers[1], gold_documents=gold_documents)
+        return replace(self, labels=labels, marks=own, gold=gold, gold_documents=gold_documents)
 
     def without_gold(self) -> Spans:
         """Return the same spans, of which none are known: to see how good fused spans are without them."""
         return replace(self, gold=None, gold_documents=np.empty(0, np.int64))
 
     @cached_property
-    def tokenised(self) -> Tokenised:
-        """The tokens of all documents, and where spans are among them."""
+    def tokenised(self) -> Tokens:
+        """The tokens of all documents, of which each span is a run."""
         return tokenise(self)
 
     @cached_property
-    def verdicts(self) -> Indices:
-        """For each span whether it is fused, or why not; see `consilience.kinds.tokens`."""
-        return choose_layer(self.marks, self.tokenised.marks)
+    def layer(self) -> Layer:
+        """For each span whether it is fused, or why not; its first token, and the one after its last."""
+        return choose_layer(self.marks, self.tokenised)
+
+    @cached_property
+    def fused_documents(self) -> Indices:
+        """The documents that are fused: those that have a token and a reader."""
+        n_readers = np.bincount(self.readings[:, 0], minlength=len(self.documents))
+        return np.flatnonzero((np.diff(self.tokenised.offsets) > 0) & (n_readers > 0))
 
 
 def pick_marks(marks: Marks, rows: Indices) -> Marks:
@@ -307,30 +369,29 @@ def sort_marks(marks: Marks) -> Marks:
     return pick_marks(marks, np.unique(rows, axis=0, return_index=True)[1])
 
 
-def _check_layers(
-    documents: Values, texts: list[str], layers: list[Marks], types: Sequence[object], some_unknown: bool = False
+def _join_layers(
+    documents: Values, texts: list[str], layers: Sequence[tuple[Marks, Sequence[object]]], some_unknown: bool = False
 ) -> tuple[Values, list[Marks]]:
-    """The types of spans, and the spans in order with these; `types` are those of all layers, one after the other.
+    """The types of some spans, sorted, and the spans in order with these; a layer is spans and the type of each.
 
     `some_unknown` says whether empty texts stand for texts that are not known.
     """
-    names = list(map(str, types))
+    names = [str(name) for _, types in layers for name in types]
     codes, labels = encode_sorted(to_column(names, "Types of spans") if names else pa.array([], pa.string()))
     lengths = np.array([len(text) or (_LONGEST if some_unknown else 0) for text in texts], np.int64)
-    checked, first = [], 0
-    for layer in layers:
-        bad = np.flatnonzero((layer.start < 0) | (layer.end <= layer.start) | (layer.end > lengths[layer.document]))
+    joined, first = [], 0
+    for marks, types in layers:
+        bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
         if len(bad):
-            start, end, document = (int(column[bad[0]]) for column in (layer.start, layer.end, layer.document))
+            start, end, document = (int(column[bad[0]]) for column in (marks.start, marks.end, marks.document))
             raise InputError(
                 f"{plural(len(bad), 'span')} are not within their text, such as {start} to {end} in document "
                 f"{shorten(documents[document])}, which has {plural(int(lengths[document]), 'character')}.",
                 "Check that the offsets belong to this text.",
             )
-        own = codes[first : first + len(layer.start)].astype(np.int64)
-        checked.append(sort_marks(layer._replace(label=own)))
-        first += len(own)
-    return labels, checked
+        joined.append(sort_marks(marks._replace(label=codes[first : first + len(types)].astype(np.int64))))
+        first += len(types)
+    return labels, joined
 
 
 # ----------------------------------------------------------------------------------------------------- texts one by one
@@ -452,13 +513,10 @@ def find_span_columns(given: object) -> dict[str, str] | None:
     >>> find_span_columns({"sequence": [1], "position": [0], "label": ["O"]}), find_span_columns({"start": "PER"})
     (None, None)
     """
-    if not is_table(given):
+    if not is_table(given) or (isinstance(given, Mapping) and not _is_columns(given)):
         return None
-    if isinstance(given, Mapping):
-        if not _is_columns(given):
-            return None
-        return Table(list(given), given.__getitem__).find_spans()
-    return open_frame(given).find_spans()
+    table = Table(list(given), given.__getitem__) if isinstance(given, Mapping) else open_frame(given)
+    return table.find_spans()
 
 
 def _read_tables(
@@ -483,23 +541,22 @@ def _read_tables(
     pairs = np.stack([owner, codes.astype(np.int64)], axis=1)
     if isinstance(readings, str) and readings == "all":
         pairs = np.indices((len(documents), len(workers))).reshape(2, -1).T
-    layers, gold_documents = [marks._replace(worker=codes[: table.n_rows].astype(np.int64))], np.empty(0, np.int64)
+    layers = [(marks._replace(worker=codes[: table.n_rows].astype(np.int64)), types)]
+    gold_documents = np.empty(0, np.int64)
     if gold is not None:
         truth = open_frame(gold, "gold").prefer(names)
-        owner = _find_documents(truth, documents)
-        known, known_types = _read_rows(truth, owner, _find_marked(truth))
-        types += known_types
-        layers.append(known)
-        gold_documents = np.unique(owner)
-    labels, (marks, *known_marks) = _check_layers(documents, contents, layers, types)
+        known = _find_documents(truth, documents)
+        layers.append(_read_rows(truth, known, _find_marked(truth)))
+        gold_documents = np.unique(known)
+    labels, (own, *others) = _join_layers(documents, contents, layers)
     return Spans(
         documents,
         contents,
         workers,
         labels,
-        marks,
+        own,
         np.unique(pairs, axis=0),
-        gold=known_marks[0] if known_marks else None,
+        gold=others[0] if others else None,
         gold_documents=gold_documents,
         backend=table.backend,
     )
@@ -612,7 +669,7 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     contents = [texts[n] if n >= 0 else "" for n in lookup(documents, to_column(own)).tolist()]
     rows = _find_marked(table)
     marks, types = _read_rows(table, codes.astype(np.int64), rows, "confidence" in table.names)
-    labels, (gold,) = _check_layers(own, contents, [marks], types, some_unknown=True)
+    labels, (gold,) = _join_layers(own, contents, [(marks, types)], some_unknown=True)
     nothing, nobody = pick_marks(gold, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
     found = Spans(own, contents, objects([]), labels, nothing, nobody, gold=gold, gold_documents=np.arange(len(own)))
     words = table.find_usual("text")
@@ -645,8 +702,11 @@ def find_truth(gold: Spans) -> tuple[Marks, Indices]:
     )
 
 
-def check_texts(found: Spans, other: Spans, place: Indices) -> None:
-    """Raise an error if no document is on both sides, or one has two texts; `place` is where each is on the other."""
+def match_documents(found: Spans, other: Spans, used: Indices | None = None) -> Indices:
+    """Where each document is on the other side, which must have the same text; -1 if it is not there, or not `used`."""
+    place = lookup(other.documents, to_column(found.documents))
+    if used is not None:
+        place[np.setdiff1d(np.arange(len(place)), used)] = -1
     both = np.flatnonzero(place >= 0)
     if not len(both):
         raise InputError(
@@ -661,6 +721,7 @@ def check_texts(found: Spans, other: Spans, place: Indices) -> None:
             "whose spans are known.",
             "Give both the same texts.",
         )
+    return place
 
 
 def align_marks(marks: Marks, place: Indices, labels: Values, names: list[str]) -> Marks:

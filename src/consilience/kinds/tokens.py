@@ -27,16 +27,12 @@ alone: a worker who marks only the outer span and one who marks the inner one to
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.columns import Indices, objects, to_column
-from ..answers.items import Sequences
-from ..errors import InputError, plural, shorten, warn_of
+from ..answers.columns import Indices, Values
 
 if TYPE_CHECKING:
     from .spans import Marks, Spans
@@ -57,24 +53,11 @@ class Tokens(NamedTuple):
     end: Indices
 
 
-class Placed(NamedTuple):
-    """Where spans are among the tokens of their documents."""
-
-    first: Indices  # (S,): number of the first token
-    stop: Indices  # (S,): number of the token after the last one; that of the first for white space only
-    start: Indices  # (S,): offsets after trimming
-    end: Indices
+# Of each span: whether it is fused, or why not; its first token; the token after the last one.
+Layer: TypeAlias = tuple[Indices, Indices, Indices]
 
 
-class Tokenised(NamedTuple):
-    """The tokens of all documents, and where the spans of workers and the known spans are among them."""
-
-    tokens: Tokens
-    marks: Placed
-    gold: Placed | None
-
-
-def tokenise(spans: Spans) -> Tokenised:
+def tokenise(spans: Spans) -> Tokens:
     """The tokens of all documents, as the module's contract says.
 
     Examples
@@ -82,24 +65,14 @@ def tokenise(spans: Spans) -> Tokenised:
     >>> import consilience as cs
     >>> table = {"document": ["a", "a"], "worker": ["w", "w"], "start": [4, 8], "end": [6, 14], "label": ["X", "PER"]}
     >>> found = tokenise(cs.Spans.from_frame(table, {"a": "pre-2020 Ann's"}))
-    >>> list(zip(found.tokens.start.tolist(), found.tokens.end.tolist()))
+    >>> list(zip(found.start.tolist(), found.end.tolist()))
     [(0, 3), (3, 4), (4, 6), (6, 8), (9, 12), (12, 13), (13, 14)]
-    >>> found.marks.first.tolist(), found.marks.stop.tolist(), found.marks.start.tolist()
-    ([2, 4], [3, 7], [4, 9])
     """
     # All texts are looked at as one, in which document d begins at base[d].
     sizes = np.array([len(text) for text in spans.texts], np.int64)
     base = np.cumsum(sizes) - sizes
     kind = classify("".join(spans.texts))
     size = len(kind)
-    inked = np.append(np.flatnonzero(kind != _SPACE), size)  # characters that are no white space, and a sentinel
-    layers = [spans.marks] if spans.gold is None else [spans.marks, spans.gold]
-    trimmed = []
-    for marks in layers:
-        start, end = marks.start + base[marks.document], marks.end + base[marks.document]
-        low, high = np.searchsorted(inked, start), np.searchsorted(inked, end)
-        blank = low == high  # white space only is an empty span where it begins
-        trimmed.append((np.where(blank, start, inked[low]), np.where(blank, start, inked[high - 1] + 1)))
     cut = np.ones(size + 1, bool)  # whether there is a boundary before a character
     cut[1:-1] = (kind[1:] != _WORD) | (kind[:-1] != _WORD)
     if spans.tokens is not None:
@@ -109,21 +82,18 @@ def tokenise(spans: Spans) -> Tokenised:
         cut[1:-1] &= ~(inside[1:] & inside[:-1])
         cut[start] = cut[end] = True
     cut[base] = True
-    for start, end in trimmed:
-        cut[start] = cut[end] = True
+    for marks in (spans.marks, spans.gold):
+        if marks is not None:
+            cut[marks.start + base[marks.document]] = cut[marks.end + base[marks.document]] = True
+    # Pieces between two boundaries, without white space at their ends; those of nothing else are dropped.
+    inked = np.append(np.flatnonzero(kind != _SPACE), size)
     bounds = np.searchsorted(inked, np.flatnonzero(cut))
-    low, high = bounds[:-1], bounds[1:]
-    low, high = low[low < high], high[low < high]
+    low, high = bounds[:-1][bounds[:-1] < bounds[1:]], bounds[1:][bounds[:-1] < bounds[1:]]
     start, end = inked[low], inked[high - 1] + 1
     # Of empty documents, which begin where the next one does, none owns a token.
     owner = np.searchsorted(base, start, side="right") - 1
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(sizes)))]).astype(np.int64)
-    placed = []
-    for marks, (begin, until) in zip(layers, trimmed, strict=True):
-        earlier, shift = offsets[marks.document], base[marks.document]
-        first, stop = np.searchsorted(start, begin) - earlier, np.searchsorted(start, until) - earlier
-        placed.append(Placed(first, stop, begin - shift, until - shift))
-    return Tokenised(Tokens(offsets, start - base[owner], end - base[owner]), *placed, *[None] * (2 - len(placed)))
+    return Tokens(offsets, start - base[owner], end - base[owner])
 
 
 def classify(text: str) -> NDArray[np.uint8]:
@@ -145,147 +115,61 @@ def classify(text: str) -> NDArray[np.uint8]:
     return kinds[codes]
 
 
-def choose_layer(marks: Marks, placed: Placed) -> Indices:
-    """For each span of each reading whether it is in the layer that is fused, or why not."""
-    verdict = np.where(placed.first == placed.stop, BLANK, KEPT)
-    order = np.lexsort((marks.label, placed.first, placed.start - placed.end, marks.worker, marks.document))
-    inked = order[verdict[order] == KEPT]
-    columns = (marks.document, marks.worker, placed.first, placed.stop, marks.label)
+def place_marks(marks: Marks, tokens: Tokens) -> tuple[Indices, Indices]:
+    """The first token of each span in its document, and the one after its last; the same for white space only."""
+    room = max(int(tokens.end.max(initial=0)), int(marks.end.max(initial=0))) + 1
+    line = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets)) * room + tokens.start
+    first, stop = (np.searchsorted(line, marks.document * room + place) for place in (marks.start, marks.end))
+    return first - tokens.offsets[marks.document], stop - tokens.offsets[marks.document]
+
+
+def choose_layer(marks: Marks, tokens: Tokens) -> Layer:
+    """For each span of each reading whether it is in the layer that is fused, or why not; and where its tokens are."""
+    first, stop = place_marks(marks, tokens)
+    verdict = np.where(first == stop, BLANK, KEPT)
+    inked = np.flatnonzero(verdict == KEPT)
+    base = tokens.offsets[marks.document[inked]]
+    length = tokens.end[base + stop[inked] - 1] - tokens.start[base + first[inked]]
+    inked = inked[
+        np.lexsort((marks.label[inked], first[inked], -length, marks.worker[inked], marks.document[inked]))
+    ]
+    columns = (marks.document, marks.worker, first, stop, marks.label)
     reading, taken, seen = (-1, -1), set[int](), set[tuple[int, ...]]()
     for row, document, worker, *span in zip(
         inked.tolist(), *(column[inked].tolist() for column in columns), strict=True
     ):
         if (document, worker) != reading:
             reading, taken, seen = (document, worker), set(), set()
-        tokens = range(span[0], span[1])
         if tuple(span) in seen:
             verdict[row] = REPEATED  # it differs from the other by white space only
-        elif taken.isdisjoint(tokens):
-            taken.update(tokens)
+        elif taken.isdisjoint(range(span[0], span[1])):
+            taken.update(range(span[0], span[1]))
             seen.add(tuple(span))
         else:
             verdict[row] = OVERLAPS
-    return verdict
+    return verdict, first, stop
 
 
-class TokenTags(NamedTuple):
-    """The tags of tokens, reading by reading: the reading, the position in the document, and the tag by its code."""
+def tag_readings(marks: Marks, layer: Layer, tokens: Tokens, readings: Indices) -> tuple[Indices, Indices, Indices]:
+    """The tags of tokens, reading by reading: its number, the token's position in the document, the code of the tag.
 
-    reading: Indices
-    position: Indices
-    code: Indices
-
-
-def write_tags(
-    offsets: Indices, documents: Indices, reading: Indices, first: Indices, stop: Indices, label: Indices
-) -> TokenTags:
-    """The tags of all tokens of some readings; codes are O, then B and I of each type.
-
-    Parameters
-    ----------
-    offsets : int64 array
-        As in `Tokens`.
-    documents : int64 array
-        The document of each reading.
-    reading, first, stop, label : int64 arrays
-        Of each span its reading, its first token, the token after the last one, and its type.
+    Codes are those of `list_tags`. `readings` are rows of document and worker in order, as in `Spans`; spans of other
+    readings are left out.
     """
-    sizes = np.diff(offsets)[documents]
+    verdict, first, stop = layer
+    n_workers = 1 + max(int(readings[:, 1].max(initial=0)), int(marks.worker.max(initial=0)))
+    number, owner = readings @ [n_workers, 1], marks.document * n_workers + marks.worker
+    kept = np.flatnonzero((verdict == KEPT) & np.isin(owner, number))
+    sizes = np.diff(tokens.offsets)[readings[:, 0]]
     begin = np.cumsum(sizes) - sizes
-    code = np.zeros(int(sizes.sum()), np.int64)
-    lengths = stop - first
+    lengths = (stop - first)[kept]
     inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    code[np.repeat(begin[reading] + first, lengths) + inner] = np.repeat(1 + 2 * label, lengths) + (inner > 0)
-    position = np.arange(len(code)) - np.repeat(begin, sizes)
-    return TokenTags(np.repeat(np.arange(len(documents)), sizes), position, code)
+    place = np.repeat(begin[np.searchsorted(number, owner[kept])] + first[kept], lengths) + inner
+    code = np.zeros(int(sizes.sum()), np.int64)
+    code[place] = np.repeat(1 + 2 * marks.label[kept], lengths) + (inner > 0)
+    return np.repeat(np.arange(len(readings)), sizes), np.arange(len(code)) - np.repeat(begin, sizes), code
 
 
-def tag_readings(spans: Spans, readings: Indices) -> TokenTags:
-    """The tags of tokens by some readings, which include those with a span that is fused."""
-    marks, placed = spans.marks, spans.tokenised.marks
-    kept = np.flatnonzero(spans.verdicts == KEPT)
-    number = readings[:, 0] * len(spans.workers) + readings[:, 1]
-    reading = np.searchsorted(number, marks.document[kept] * len(spans.workers) + marks.worker[kept])
-    first, stop = placed.first[kept], placed.stop[kept]
-    return write_tags(spans.tokenised.tokens.offsets, readings[:, 0], reading, first, stop, marks.label[kept])
-
-
-def list_tags(spans: Spans) -> list[str]:
-    """The tags by their codes."""
-    return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
-
-
-def make_responses(spans: Spans) -> Answers:
-    """The tags that workers gave to the tokens; see `Spans.to_responses`."""
-    marks = spans.marks
-    for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
-        rows = np.flatnonzero(spans.verdicts == code)
-        if len(rows):
-            first = rows[0]
-            warn_of(
-                f"{plural(len(rows), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
-                f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
-                f"document {shorten(spans.documents[marks.document[first]])} by worker "
-                f"{shorten(spans.workers[marks.worker[first]])}.",
-                "spans.left_out() lists them.",
-                *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
-            )
-    documents, n_documents = find_fused(spans), len(spans.documents)
-    if not len(documents):
-        raise InputError(
-            "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
-        )
-    if len(documents) < n_documents:
-        warn_of(
-            f"{plural(n_documents - len(documents), 'document')} of {n_documents:,} without a reader, or without text, "
-            "are not fused.",
-            "If somebody read them and marked nothing, say so when the spans are read.",
-        )
-    readings = spans.readings[np.isin(spans.readings[:, 0], documents)]
-    said = tag_readings(spans, readings)
-    sizes = np.diff(spans.tokenised.tokens.offsets)[documents]
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    item = bounds[np.searchsorted(documents, readings[:, 0])][said.reading] + said.position
-    order = np.argsort(item, kind="stable")
-    used, tag = np.unique(said.code[order], return_inverse=True)
-    labels, rank = np.unique(objects(list_tags(spans))[used], return_inverse=True)
-    known = tabulate_known(spans)
-    known_tags = [] if known is None else known["label"].unique().to_pylist()
-    return Answers(
-        offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
-        worker=readings[:, 1].astype(np.int32)[said.reading][order],
-        label=rank[tag].astype(np.int32),
-        weight=None,
-        workers=spans.workers,
-        labels=labels,
-        classes=objects(sorted({*labels.tolist(), *known_tags, "O"})),
-        keys=Sequences(spans.documents[documents], bounds, np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)),
-        backend=spans.backend,
-    )
-
-
-def find_fused(spans: Spans) -> Indices:
-    """The documents that are fused: those that have a token and a reader."""
-    n_readers = np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
-    return np.flatnonzero((np.diff(spans.tokenised.tokens.offsets) > 0) & (n_readers > 0))
-
-
-def tabulate_known(spans: Spans) -> dict[str, Any] | None:
-    """The tags of documents whose spans are known, as a table of sequence, position and label, or None.
-
-    Documents that nobody read are left out, as they are by `Spans.to_responses`.
-    """
-    if spans.gold is None or spans.tokenised.gold is None:
-        return None
-    gold, placed, tokens = spans.gold, spans.tokenised.gold, spans.tokenised.tokens
-    documents = np.intersect1d(spans.gold_documents, find_fused(spans))
-    if not len(documents):
-        return None
-    kept = np.flatnonzero((choose_layer(gold, placed) == KEPT) & np.isin(gold.document, documents))
-    reading = np.searchsorted(documents, gold.document[kept])
-    known = write_tags(tokens.offsets, documents, reading, placed.first[kept], placed.stop[kept], gold.label[kept])
-    return {
-        "sequence": to_column(spans.documents[documents[known.reading]]),
-        "position": to_column(known.position),
-        "label": pa.array(list_tags(spans), pa.string()).take(pa.array(known.code)),
-    }
+def list_tags(labels: Values) -> list[str]:
+    """The tags by their codes: O, then B and I of each type."""
+    return ["O", *(f"{letter}-{name}" for name in labels.tolist() for letter in "BI")]
