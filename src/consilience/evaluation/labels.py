@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,37 +13,41 @@ from ..answers.columns import (
     Column,
     Indices,
     Values,
+    are_distinct,
     encode_in_order_of_appearance,
     find_missing,
+    holds_sign,
     lookup,
     name_composite,
+    number_groups,
     objects,
     plain_labels,
     to_column,
     to_values,
-    tuples_to_ids,
 )
 from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold
 from ..answers.items import read_positions
 from ..answers.tables import Table, is_table, key_roles, open_frame
 from ..answers.tagging import looks_iob2
-from ..arguments import check_truth, is_among
+from ..arguments import check_truth, is_among, split_by_question
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
-from ..kernels import Floats, Integers
+from ..kernels import Floats
 from ..kinds.base import FUSED
-from ..kinds.spans import Spans, find_span_columns
+from ..kinds.spans import Spans
 from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..models.base import Model
+from ..models.questions import Questions, split_gold
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation
-from .questions import pair_questions, split_labels
-from .rankings import evaluate_ranking, find_ranking
+from .rankings import evaluate_ranking
 from .spans import evaluate_spans, open_both
 from .tags import are_sets, evaluate_sets
 
+# What the column of the confidence is called beside that of a question, in a table with a row per item.
+CONFIDENCE = "_confidence"
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
 
@@ -113,73 +116,127 @@ def evaluate(
         labels = open_path(labels)
     questions = split_labels(labels, label)
     if questions is not None:
-        settings = {"ordered": ordered, "classes": classes, "separator": separator}
-        every = QuestionsEvaluation()
-        for name, (own, truth, rest) in pair_questions(questions, gold, settings).items():
+        names, every = list(questions), QuestionsEvaluation()
+        given = {"ordered": ordered, "classes": classes, "separator": separator}
+        split = {role: split_by_question(role, value, names) for role, value in given.items()}
+        for name, known in split_gold(gold, names).items():
+            own: dict[str, Any] = {role: values.get(name) for role, values in split.items()}
+            # A separator for all goes with the questions in some cell of which it is.
+            if isinstance(separator, str) and not any(_holds(each, separator) for each in (questions[name], known)):
+                own["separator"] = None
             with about(name):
-                every[name] = evaluate(own, truth, item, None, sequence, position, normalise, **rest)
+                every[name] = evaluate(questions[name], known, item, None, sequence, position, normalise, **own)
         return every
-    ranked = find_ranking(labels)
+    ranked = evaluate_ranking(labels, gold)
     if ranked is not None:
-        return evaluate_ranking(ranked, gold)
+        return ranked
+    answered: Mapping[str, str] = {}  # the columns of answers by role, in which known labels may name items, too
     if isinstance(labels, Model):
-        gold = _join_parts(labels, gold)
-        names = labels.result_.names
-        if names.positions is not None and ordered is not False:
-            ordered, classes = True, names.classes.tolist() if classes is None else classes
+        given_answers, found = labels.result_.given.answers, labels.result_.names
+        answered = {} if given_answers is None else given_answers.columns
+        if found.positions is not None and ordered is not False:
+            ordered, classes = True, found.classes.tolist() if classes is None else classes
     if are_sets(labels, separator):
-        return evaluate_sets(labels, gold, separator)
-    columns = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    return compare_labels(labels, gold, columns, normalise, bool(ordered), classes)
+        return evaluate_sets(labels, gold, separator, answered)
+
+    # The rows of both that have a label, with their keys.
+    roles = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
+    frame = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
+    table = open_frame(frame, "the table of labels").prefer(roles)
+    paired = sequence is not None or position is not None or table.has_sequences()
+    parts = [] if paired else name_composite(answered)
+    opened = open_gold(open_path(gold), paired, parts)
+    joined = set(parts) <= set(opened.names) and bool(parts)
+    opened = opened.prefer(roles | ({"item": answered["item"]} if joined else {}))
+    for role in ("item", "label", "sequence", "position"):
+        name = table.preferred.get(role, roles[role])
+        if name is not None and not any(is_among(name, each.names) for each in (table, opened)):
+            found_names = " and ".join(f"{each.name} has {listing(map(str, each.names))}" for each in (table, opened))
+            raise InputError(
+                f"There is no column {shorten(name)}: {found_names}.",
+                Sentence(f"Name one of them with {{{role}}}."),
+                keyword=role,
+            )
+    sides = _read_side(table, paired, False), _read_side(opened, paired, True)
+    return compare_labels(*sides, normalise, bool(ordered), classes)
 
 
-def _join_parts(model: Model, gold: object) -> object:
-    """Known labels with the ids of items that several columns identify in the answers of a model."""
-    answers = model.result_.given.answers
-    parts = [] if answers is None else name_composite(answers.columns)
-    if answers is None or not parts:
-        return gold
-    if isinstance(gold, Mapping) and not set(parts) <= set(gold):
-        return dict(zip(tuples_to_ids(gold), gold.values(), strict=True))
-    opened = open_path(gold)
-    if not is_table(opened):
-        return opened
-    table = open_frame(opened, "gold")
-    return table.prefer({"item": answers.columns["item"]}) if set(parts) <= set(table.names) else table
+def split_labels(labels: object, label: str | None) -> dict[str, Any] | None:
+    """The labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None.
+
+    A table whose column of labels is named has one question.
+    """
+    if isinstance(labels, Questions):
+        return dict(labels)
+    if label is not None or not is_table(labels):
+        return None
+    table = open_frame(labels, "the table of labels")
+    if {"question", "label", "confidence"} <= set(table.names):
+        # With one row per item, the question is what items are called by.
+        keys = [name for name in ("item", "sequence") if name in table.names]
+        if not keys or are_distinct(table.read(keys[0])):
+            return None
+        asked = np.array([str(each) for each in to_values(table.read("question")).tolist()])
+        return {name: table.keep(np.flatnonzero(asked == name)) for name in dict.fromkeys(asked.tolist())}
+    wide = [str(name) for name in table.names if f"{name}{CONFIDENCE}" in table.names]
+    if "label" in table.names or not wide:
+        return None
+    before = list(table.names)[: list(table.names).index(wide[0])]
+    found = {}
+    for name in wide:
+        columns = {**dict(zip(before, before, strict=True)), "label": name, "confidence": f"{name}{CONFIDENCE}"}
+        found[name] = open_frame({title: table.read(source) for title, source in columns.items()})
+    return found
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The rows of a table that have a label: their keys, their labels, and where they are in the table."""
+def _holds(labels: object, sign: str) -> bool:
+    """Whether some label in a table has a sign in it."""
+    name = labels.preferred.get("known label") or labels.find("label") if isinstance(labels, Table) else None
+    return (
+        isinstance(labels, Table)
+        and name is not None
+        and labels.lists(name) is None
+        and holds_sign(labels.read(name), sign)
+    )
 
-    table: Table
-    keys: list[Column]
-    label: Column
-    rows: Indices
 
-    def locate(self, row: int) -> str:
-        """A row with its key, for messages."""
-        key = " at position ".join(shorten(to_values(each)[[row]].tolist()[0]) for each in self.keys)
-        return f"{key} at {self.table.locate(int(self.rows[row]))}"
+# A table of the rows with a label, the columns of their keys, and their labels.
+Side: TypeAlias = tuple[Table, list[Column], Column]
+
+
+def _read_side(table: Table, paired: bool, is_known: bool) -> Side:
+    """The rows with a label; of a file that has fused labels beside the answers of workers, the former."""
+    names = [table.need(role, parameter=role) for role in key_roles(paired)]
+    label_name = find_label(table, "label") if is_known else table.need("label", parameter="label")
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
+    keys, label, worker = (
+        [table.values(name, KEY_REMEDY) for name in names],
+        table.read(label_name),
+        table.find_usual("worker"),
+    )
+    rows = np.arange(table.n_rows)
+    if worker is not None:
+        fused = np.flatnonzero(lookup(objects([FUSED]), table.read(worker)) >= 0)
+        rows = fused if len(fused) else rows
+    rows = np.setdiff1d(rows, find_missing(label))
+    if not len(rows):
+        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
+    return table.keep(rows), [key.take(rows) for key in keys], plain_labels(label.take(rows))
 
 
 def compare_labels(
-    labels: object,
-    gold: object,
-    names: Mapping[str, str | None],
-    normalise: bool,
-    ordered: bool,
-    levels: Sequence[object] | None,
+    given: Side, known: Side, normalise: bool, ordered: bool, levels: Sequence[object] | None
 ) -> Evaluation:
-    """Compare the labels of items with known ones; `names` are the columns that are given, by role."""
-    given, known = _read_both(labels, gold, names)
+    """Compare the labels of items with known ones."""
+    table, keys, labels = given
+    known_table, known_keys, known_labels = known
     if normalise:
-        spell = choose_spelling(encode_in_order_of_appearance(given.label)[1])
-        given, known = (replace(each, label=normalise_column(each.label, spell)) for each in (given, known))
-
-    row, gold_row = _match(given, known)
+        spell = choose_spelling(encode_in_order_of_appearance(labels)[1])
+        labels, known_labels = (normalise_column(each, spell) for each in (labels, known_labels))
+    row, gold_row = _match(table, keys, known_table, known_keys, known_labels)
     both = row >= 0
-    shown, posterior = _read_probabilities(given.table, given.rows[row[both]])
+    shown, posterior = _read_probabilities(table, row[both])
     if normalise and posterior is not None:
         spelled = [str(spell(name)) for name in shown]
         shown = list(dict.fromkeys(spelled))
@@ -187,40 +244,50 @@ def compare_labels(
 
     ranks: Values = objects([])
     if ordered:
-        ranks = _find_levels(given.label, known.label, shown, levels)
-        near = find_nearest(
-            known.label, find_classes(known.label, ranks), ranks, np.isin(np.arange(len(known.rows)), gold_row[both])
-        )
-        texts = [str(each) for each in to_values(known.label).tolist()]
+        ranks = _find_levels(labels, known_labels, shown, levels)
+        used = np.isin(np.arange(len(known_labels)), gold_row[both])
+        near = find_nearest(known_labels, find_classes(known_labels, ranks), ranks, used)
+        texts = [str(each) for each in to_values(known_labels).tolist()]
         placed = [str(ranks[at]) if at >= 0 else text for at, text in zip(near.tolist(), texts, strict=True)]
-        known = replace(known, label=to_column(placed))
+        known_labels = to_column(placed)
 
     # Classes: those with probabilities, other labels, then known labels that no item has.
-    codes, said = encode_in_order_of_appearance(given.label)
-    place = find_classes(to_column(shown), said)
-    others = [each for at, each in enumerate(said.tolist()) if at not in place]
-    own = said.tolist()
-    classes = [own[at] if at >= 0 else name for name, at in zip(shown, place.tolist(), strict=True)] + others
+    codes, said = encode_in_order_of_appearance(labels)
+    own, place = said.tolist(), find_classes(to_column(shown), said)
+    classes = [own[at] if at >= 0 else name for name, at in zip(shown, place.tolist(), strict=True)]
+    classes += [each for at, each in enumerate(own) if at not in place]
     guess = lookup(objects(classes), to_column(said))[codes]
-    n_possible, truth = len(classes), find_classes(known.label, objects(classes))
-    new, values = encode_in_order_of_appearance(known.label.take(np.flatnonzero(truth < 0)))
-    truth[truth < 0] = len(classes) + new
-    classes += (
-        [str(each) for each in values.tolist()] if all(type(each) is str for each in classes) else values.tolist()
-    )
+    n_possible, truth = len(classes), find_classes(known_labels, objects(classes))
+    new, values = encode_in_order_of_appearance(known_labels.take(np.flatnonzero(truth < 0)))
+    truth[truth < 0] = n_possible + new
+    are_texts = all(type(each) is str for each in classes)
+    classes += list(map(str, values.tolist())) if are_texts else values.tolist()
     truth = truth[gold_row]
     strange = [classes[code] for code in dict.fromkeys(truth[both & (truth >= n_possible)].tolist())]
-    _doubt_names(strange, own, shown, bool((truth[both] < n_possible).any()))
+    forms = {normalise_label(each) for each in [*own, *shown]}
+    alike = [each for each in strange if normalise_label(each) in forms]
+    if alike:
+        warn_of(
+            f"Known labels ({listing(alike)}) are written in another way than the labels ({listing(own)}): they "
+            "differ in case, spaces or Unicode form. So items with these count as wrong.",
+            Sentence("To take them as the same, use {normalise}.", normalise=True),
+        )
+    elif (truth[both] >= n_possible).all():
+        warn_of(
+            f"No known label ({listing(strange)}) is among the labels ({listing(own)}), so all of these count as "
+            "wrong.",
+            "Check that both name the classes alike.",
+        )
 
     figures: dict[str, float | None] = {
         "n_matched": int(both.sum()),
         "n_gold_only": int((~both).sum()),
-        "n_labels_only": len(given.rows) - int(both.sum()),
+        "n_labels_only": len(codes) - int(both.sum()),
     }
     known_codes, guessed = truth[both], guess[row[both]]
-    table = class_f1(known_codes, guessed)
+    by_code = class_f1(known_codes, guessed)
     figures["accuracy"] = float(np.mean(known_codes == guessed))
-    figures["macro_f1"] = sum(score.f1 for score in table.values()) / len(table)
+    figures["macro_f1"] = sum(score.f1 for score in by_code.values()) / len(by_code)
     figures |= dict.fromkeys(("log_loss", "brier", "calibration_error"))
     if posterior is not None:  # other classes have probability 0
         padded = np.pad(posterior, ((0, 0), (0, len(classes) - posterior.shape[1])))
@@ -240,69 +307,53 @@ def compare_labels(
         figures["quadratic_kappa"] = quadratic_kappa(rank[known_codes], rank[guessed])
         figures["rank_correlation"] = rank_correlation(rank[known_codes], rank[guessed])
     scores = {}
-    if len(given.keys) == 2 and looks_iob2(objects(classes)):
+    if len(keys) == 2 and looks_iob2(objects(classes)):
         tags = objects(classes)
-        owner, order = _sort_rows(known, gold_row)
+        order, lengths = _sort_tokens(known_keys, gold_row, known_table.name)
         found = np.where(row >= 0, tags[guess[row]], "O")  # where an item has no label, there is no span
-        sides = tags[truth][order], found[order], np.bincount(owner)
+        sides = tags[truth][order], found[order], lengths
         scores = {"strict": span_score(*sides), "relaxed": relaxed_span_score(*sides)}
-        owner, order = _sort_rows(given, np.arange(len(given.rows)))
-        figures["n_invalid_transitions"] = count_invalid_transitions(tags[guess][order], np.bincount(owner))
-    by_class = {name: table[code] for code, name in enumerate(classes) if code in table}
+        order, lengths = _sort_tokens(keys, np.arange(len(guess)), table.name)
+        figures["n_invalid_transitions"] = count_invalid_transitions(tags[guess][order], lengths)
+    by_class = {name: by_code[code] for code, name in enumerate(classes) if code in by_code}
     return Evaluation("item", figures, scores, "class", by_class)
 
 
-# ------------------------------------------------------------------------------------------------------ reading tables
-
-
-def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Side, _Side]:
-    """Labels and known labels, from tables in any form."""
-    frame = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
-    table = open_frame(frame, "the table of labels").prefer(names)
-    paired = names["sequence"] is not None or names["position"] is not None or table.has_sequences()
-    known = open_gold(gold, paired).prefer(names)
-    for role in ("item", "label", "sequence", "position"):
-        name = table.preferred.get(role, names[role])
-        if name is not None and not any(is_among(name, each.names) for each in (table, known)):
-            found = " and ".join(f"{each.name} has {listing(map(str, each.names))}" for each in (table, known))
-            raise InputError(
-                f"There is no column {shorten(name)}: {found}.",
-                Sentence(f"Name one of them with {{{role}}}."),
-                keyword=role,
-            )
-    if paired and find_span_columns(known) is not None:
+def _match(
+    table: Table, keys: list[Column], known: Table, known_keys: list[Column], labels: Column
+) -> tuple[Indices, Indices]:
+    """For each item of gold its row among the labels, -1 if it has none, and its row in gold."""
+    own, item = number_groups(keys), number_groups(known_keys)
+    first, gold_row = (np.unique(each, return_index=True)[1] for each in (own, item))
+    if len(first) < len(own):
+        again = np.setdiff1d(np.arange(len(own)), first)
         raise InputError(
-            f"{known.name} holds spans (it has {listing(known.names)}), and {table.name} labels of tokens.",
-            "Give the fused spans: the file that fuse wrote, or the model that was fitted to spans.",
+            f"{table.name} has {plural(len(again), 'row')} about an item that has one already, such as that at "
+            f"{table.locate(int(again[0]))}.",
+            "Keep one label per item.",
         )
-    chances = [str(name) for name in known.names if _PROBABILITY.fullmatch(str(name))]
-    if chances and not any(_PROBABILITY.fullmatch(str(name)) for name in table.names):
-        warn_of(
-            f"{known.name} has probabilities ({listing(chances, 2)}) and {table.name} has none: are they in the right "
-            "order? Labels come first, gold second."
+    label = encode_in_order_of_appearance(labels)[0]
+    clash = np.flatnonzero(label != label[gold_row][item])
+    if len(clash):
+        raise InputError(
+            f"{known.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as that at "
+            f"{known.locate(int(clash[0]))}.",
+            "Keep one label per item.",
         )
-    return _read_side(table, paired, False), _read_side(known, paired, True)
-
-
-def _read_side(table: Table, paired: bool, is_known: bool) -> _Side:
-    """The rows with a label; of a file that has fused labels beside the answers of workers, the former."""
-    names = [table.need(role, parameter=role) for role in key_roles(paired)]
-    label_name = find_label(table, "label") if is_known else table.need("label", parameter="label")
-    if table.n_rows == 0:
-        raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
-    keys, label, worker = (
-        [table.values(name, KEY_REMEDY) for name in names],
-        table.read(label_name),
-        table.find_usual("worker"),
-    )
-    rows = np.arange(table.n_rows)
-    if worker is not None:
-        fused = np.flatnonzero(lookup(objects([FUSED]), table.read(worker)) >= 0)
-        rows = fused if len(fused) else rows
-    rows = np.setdiff1d(rows, find_missing(label))
-    if not len(rows):
-        raise InputError(f"Column {label_name!r} of {table.name} is empty throughout.", "Give at least one label.")
-    return _Side(table, [key.take(rows) for key in keys], plain_labels(label.take(rows)), rows)
+    # A key is as many numbers as there are columns, -1 where the other side has no such value.
+    there = [encode_in_order_of_appearance(each)[1] for each in keys]
+    places = zip(*(lookup(values, each).tolist() for values, each in zip(there, keys, strict=True)), strict=True)
+    at = {place: n for n, place in enumerate(places)}
+    wanted = (lookup(values, each.take(gold_row)).tolist() for values, each in zip(there, known_keys, strict=True))
+    row = np.array([at.get(place, -1) for place in zip(*wanted, strict=True)], np.int64)
+    if (row < 0).all():
+        here, other = (listing(to_values(each[0])[:3].tolist()) for each in (known_keys, keys))
+        raise InputError(
+            f"None of the {plural(len(row), 'item')} in {known.name} occurs in {table.name}: the former has {here}, "
+            f"the latter {other}.",
+            "Check that both use the same ids.",
+        )
+    return row, gold_row
 
 
 def _read_probabilities(table: Table, rows: Indices) -> tuple[list[str], Floats | None]:
@@ -316,56 +367,6 @@ def _read_probabilities(table: Table, rows: Indices) -> tuple[list[str], Floats 
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
     return list(found.values()), posterior
-
-
-# ------------------------------------------------------------------------------------------------------------ matching
-
-
-def _match(given: _Side, known: _Side) -> tuple[Indices, Indices]:
-    """For each item of gold its row among the labels, -1 if it has none, and its row in gold."""
-    n_given = len(given.rows)
-    codes = np.zeros(n_given + len(known.rows), np.int64)
-    for own, other in zip(given.keys, known.keys, strict=True):
-        values = encode_in_order_of_appearance(own)[1]
-        place = lookup(values, other)
-        rest, more = encode_in_order_of_appearance(other.take(np.flatnonzero(place < 0)))
-        place[place < 0] = len(values) + rest
-        codes = codes * (len(values) + len(more)) + np.append(lookup(values, own), place)
-    distinct, first = np.unique(codes[:n_given], return_index=True)
-    if len(distinct) < n_given:
-        again = int(np.setdiff1d(np.arange(n_given), first)[0])
-        raise InputError(
-            f"{given.table.name} has {plural(n_given - len(distinct), 'row')} about an item that has one already, such "
-            f"as {given.locate(again)}.",
-            "Keep one label per item.",
-        )
-    wanted, gold_first, item = np.unique(codes[n_given:], return_index=True, return_inverse=True)
-    label = encode_in_order_of_appearance(known.label)[0]
-    clash = np.flatnonzero(label != label[gold_first][item])
-    if len(clash):
-        raise InputError(
-            f"{known.table.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as "
-            f"{known.locate(int(clash[0]))}.",
-            "Keep one label per item.",
-        )
-    gold_row = np.sort(gold_first)
-    at = np.minimum(np.searchsorted(distinct, codes[n_given + gold_row]), len(distinct) - 1)
-    row = np.where(distinct[at] == codes[n_given + gold_row], first[at], -1)
-    if (row < 0).all():
-        here, there = (listing(to_values(side.keys[0])[:3].tolist()) for side in (known, given))
-        raise InputError(
-            f"None of the {plural(len(wanted), 'item')} in {known.table.name} occurs in {given.table.name}: the former "
-            f"has {here}, the latter {there}.",
-            "Check that both use the same ids.",
-        )
-    return row, gold_row
-
-
-def _sort_rows(side: _Side, rows: Indices) -> tuple[Integers, Integers]:
-    """The sequence of each of some rows, and their order by sequence and position."""
-    owner = encode_in_order_of_appearance(side.keys[0])[0][rows]
-    position = np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1][rows]
-    return owner, np.lexsort((position, owner))
 
 
 def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence[object] | None) -> Values:
@@ -395,22 +396,8 @@ def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence
     )
 
 
-def _doubt_names(strange: list[object], labels: list[object], shown: list[str], some: bool) -> None:
-    """Warn if known labels seem to be written in another way than the labels.
-
-    `strange` are known labels that no item has, nor can have, and `some` is whether there are others.
-    """
-    forms = {normalise_label(each) for each in [*labels, *shown]}
-    alike = [each for each in strange if normalise_label(each) in forms]
-    if alike:
-        warn_of(
-            f"Known labels ({listing(alike)}) are written in another way than the labels ({listing(labels)}): they "
-            "differ in case, spaces or Unicode form. So items with these count as wrong.",
-            Sentence("To take them as the same, use {normalise}.", normalise=True),
-        )
-    elif not some:
-        warn_of(
-            f"No known label ({listing(strange)}) is among the labels ({listing(labels)}), so all of these count as "
-            "wrong.",
-            "Check that both name the classes alike.",
-        )
+def _sort_tokens(keys: list[Column], rows: Indices, name: str) -> tuple[Indices, Indices]:
+    """The order of some rows by sequence and position, and how many each sequence has."""
+    owner = encode_in_order_of_appearance(keys[0])[0][rows]
+    position = np.unique(read_positions(keys[1], name), return_inverse=True)[1][rows]
+    return np.lexsort((position, owner)), np.bincount(owner)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..answers.columns import lookup, to_column, to_values
@@ -26,8 +28,11 @@ def are_sets(labels: object, separator: str | None) -> bool:
     return separator is not None or of_fuse or ("labels" in table.names and table.lists("labels") is not None)
 
 
-def evaluate_sets(labels: object, gold: object, separator: str | None) -> Evaluation:
-    """Compare sets of tags with known ones; see `consilience.evaluate`."""
+def evaluate_sets(labels: object, gold: object, separator: str | None, answered: Mapping[str, str]) -> Evaluation:
+    """Compare sets of tags with known ones; see `consilience.evaluate`.
+
+    `answered` are the columns of the answers by role, which a table of known sets may have.
+    """
     if isinstance(labels, Model) and isinstance(labels.result_.task, TagsKind):
         separator = separator or labels.result_.task.separator
         labels = labels.to_frame()
@@ -37,11 +42,15 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> Evalua
     named = {str(name)[2:-1] for name in table.names if str(name).startswith("p(")}
     strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not told else []
     if strange:
-        raise not_told(f"There is no probability of {listing(strange)}, which may be several tags.")
+        raise InputError(
+            f"There is no probability of {listing(strange)}, which may be several tags.",
+            Sentence("Say what stands between tags with {separator}."),
+            keyword="separator",
+        )
     if isinstance(gold, Tags):
         known_items, known = to_column(gold.items[gold.gold_items]), to_lists(gold.gold, gold.tags)
     else:
-        known_items, known = open_known_sets(gold, separator, {})
+        known_items, known = open_known_sets(gold, separator, answered)
     tags = choose_tags([*said, *known])
     row = lookup(to_values(items), known_items)
     there = np.flatnonzero(row >= 0)
@@ -64,11 +73,6 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> Evalua
         figures["mean_confidence"] = None if np.isnan(sure).any() else float(sure.mean())
     by_tag = {str(tag): score_tags(found[:, t], truth[:, t]) for t, tag in enumerate(tags.tolist())}
     return Evaluation("item", figures, {"micro": score_tags(found, truth)}, "tag", by_tag)
-
-
-def not_told(problem: str) -> InputError:
-    """The error that labels seem to be sets, and it is not told what stands between tags."""
-    return InputError(problem, Sentence("Say what stands between tags with {separator}."), keyword="separator")
 
 
 def score_tags(found: Truths, truth: Truths) -> ClassScore:

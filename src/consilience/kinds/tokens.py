@@ -130,9 +130,7 @@ def choose_layer(marks: Marks, tokens: Tokens) -> Layer:
     inked = np.flatnonzero(verdict == KEPT)
     base = tokens.offsets[marks.document[inked]]
     length = tokens.end[base + stop[inked] - 1] - tokens.start[base + first[inked]]
-    inked = inked[
-        np.lexsort((marks.label[inked], first[inked], -length, marks.worker[inked], marks.document[inked]))
-    ]
+    inked = inked[np.lexsort((marks.label[inked], first[inked], -length, marks.worker[inked], marks.document[inked]))]
     columns = (marks.document, marks.worker, first, stop, marks.label)
     reading, taken, seen = (-1, -1), set[int](), set[tuple[int, ...]]()
     for row, document, worker, *span in zip(
