@@ -149,11 +149,11 @@ def evaluate(
     joined = set(parts) <= set(opened.names) and bool(parts)
     opened = opened.prefer(roles | ({"item": answered["item"]} if joined else {}))
     for role in ("item", "label", "sequence", "position"):
-        name = table.preferred.get(role, roles[role])
-        if name is not None and not any(is_among(name, each.names) for each in (table, opened)):
+        wanted = table.preferred.get(role, roles[role])
+        if wanted is not None and not any(is_among(wanted, each.names) for each in (table, opened)):
             found_names = " and ".join(f"{each.name} has {listing(map(str, each.names))}" for each in (table, opened))
             raise InputError(
-                f"There is no column {shorten(name)}: {found_names}.",
+                f"There is no column {shorten(wanted)}: {found_names}.",
                 Sentence(f"Name one of them with {{{role}}}."),
                 keyword=role,
             )

@@ -39,15 +39,14 @@ def evaluate_ranking(labels: object, known: object) -> Evaluation | None:
                 f"{ranking.name} has several rows for {listing(repeated)}.",
                 "Give a ranking with one row per candidate.",
             )
-        part = read_amounts(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
+        part = (read_amounts(ranking, "part") if "part" in ranking.names else np.zeros(len(score))).astype(np.int64)
 
-    # Known verdicts.
-    is_dict, verdicts = isinstance(known, Mapping) and bool(known), None
+    verdicts: object = None
     if isinstance(known, (list, tuple)):
         order: tuple[Column, Floats] = to_column(list(known)), -np.arange(len(known), dtype=np.float64)
-    elif is_dict and all(type(pair) is tuple for pair in known):
+    elif isinstance(known, Mapping) and known and all(type(pair) is tuple for pair in known):
         verdicts = known
-    elif is_dict and not any(hasattr(value, "__len__") for value in known.values()):
+    elif isinstance(known, Mapping) and not any(hasattr(value, "__len__") for value in known.values()):
         order = to_column(list(known)), np.array(list(known.values()), np.float64)
     else:
         table = open_frame(open_path(known), "the known ranking")

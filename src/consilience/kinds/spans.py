@@ -370,17 +370,18 @@ def sort_marks(marks: Marks) -> Marks:
 
 
 def _join_layers(
-    documents: Values, texts: list[str], layers: Sequence[tuple[Marks, Sequence[object]]], some_unknown: bool = False
+    documents: Values, texts: list[str], layers: Iterable[tuple[Marks, Iterable[object]]], some_unknown: bool = False
 ) -> tuple[Values, list[Marks]]:
     """The types of some spans, sorted, and the spans in order with these; a layer is spans and the type of each.
 
     `some_unknown` says whether empty texts stand for texts that are not known.
     """
-    names = [str(name) for _, types in layers for name in types]
+    named = [(marks, list(map(str, types))) for marks, types in layers]
+    names = [name for _, types in named for name in types]
     codes, labels = encode_sorted(to_column(names, "Types of spans") if names else pa.array([], pa.string()))
     lengths = np.array([len(text) or (_LONGEST if some_unknown else 0) for text in texts], np.int64)
     joined, first = [], 0
-    for marks, types in layers:
+    for marks, types in named:
         bad = np.flatnonzero((marks.start < 0) | (marks.end <= marks.start) | (marks.end > lengths[marks.document]))
         if len(bad):
             start, end, document = (int(column[bad[0]]) for column in (marks.start, marks.end, marks.document))
