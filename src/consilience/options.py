@@ -1,4 +1,4 @@
-"""Every option once: what it may be, what it does, and what it needs.
+"""Every option once: what it may be, what it does, and what it needs; and checks of what users give.
 
 From this table come the checks of parameters, the keywords that `fuse` and the readers share, and the command line. The
 key is the name in Python; at the shell it is written with dashes. An option that one command or model has under the
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ class Domain(NamedTuple):
     expected: str  # continues "must be"
     accepts: Callable[[Any], bool] = lambda _: True
     metavar: str = ""  # what stands for a value in the help; empty for flags
-    read: Callable[[str], Any] = str  # a value from text; its `ValueError` says what is wrong
+    read: Callable[[str], Any] = str  # a value from text; a `ValueError` if it is none
     choices: tuple[str, ...] = ()
 
 
@@ -57,77 +56,53 @@ def one_of(*choices: str) -> Domain:
 
 def whole(least: int, metavar: str = "N") -> Domain:
     """A whole number, of as many bits as NumPy draws for a seed of its own."""
-    return Domain(
-        f"a whole number >= {least}{' and < 2**128' if metavar == 'SEED' else ''}",
-        lambda value: is_whole(value) and least <= value < 2**128,
-        metavar,
-        int,
-    )
+    expected = f"a whole number >= {least}{' and < 2**128' if metavar == 'SEED' else ''}"
+    return Domain(expected, lambda value: is_whole(value) and least <= value < 2**128, metavar, int)
 
 
 def number(least: float, most: float = math.inf, *, above: bool = False, metavar: str = "X") -> Domain:
     """A number in a range; `above`: larger than its lower end."""
     sign = ">" if above else ">="
-    return Domain(
-        f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
-        lambda value: (
-            is_number(value)
-            and (least < value if above else least <= value)
-            and float(value) <= min(most, sys.float_info.max)
-        ),
-        metavar,
-        float,
-    )
+    expected = f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}"
+    most = min(most, sys.float_info.max)
+
+    def accepts(value: Any) -> bool:
+        return is_number(value) and least <= float(value) <= most and not (above and value == least)
+
+    return Domain(expected, accepts, metavar, float)
 
 
 def named(names: tuple[str, ...], otherwise: Domain, metavar: str) -> Domain:
     """One of a few words, in which the shell takes dashes for blanks, or a value of another kind."""
 
     def read(text: str) -> Any:
-        try:
-            return text.replace("-", " ") if text.replace("-", " ") in names else otherwise.read(text)
-        except ValueError:
-            words = ", ".join(each.replace(" ", "-") for each in names)
-            raise ValueError(f"{text!r} is neither one of {words}, nor a number.") from None
+        return text.replace("-", " ") if text.replace("-", " ") in names else otherwise.read(text)
 
-    return Domain(
-        f"one of {', '.join(map(repr, names))}, or {otherwise.expected}",
-        lambda value: value in names if isinstance(value, str) else otherwise.accepts(value),
-        metavar,
-        read,
-    )
+    def accepts(value: Any) -> bool:
+        return value in names if isinstance(value, str) else otherwise.accepts(value)
+
+    return Domain(f"one of {', '.join(map(repr, names))}, or {otherwise.expected}", accepts, metavar, read)
 
 
 def split(text: str) -> list[str]:
-    """Parts of a text between commas; one in quotes may hold some.
+    """Parts of a text between commas, of which none is empty; one in quotes may hold some.
 
-    >>> split('a, "b,c"'), split("")
-    (['a', 'b,c'], [''])
+    >>> split('a, "b,c"')
+    ['a', 'b,c']
     """
-    return next(csv.reader([text], skipinitialspace=True), []) or [""]
+    parts = next(csv.reader([text], skipinitialspace=True), []) or [""]
+    if "" in parts:
+        raise ValueError
+    return parts
 
 
 def read_columns(text: str) -> dict[str, str]:
     """Columns by their roles."""
-    columns: dict[str, str] = {}
-    for part in split(text):
-        role, sign, name = part.partition("=")
-        if role not in ROLES or not sign or role in columns:
-            raise ValueError(
-                f"{text!r} must name columns such as item=HITId,worker=WorkerId,label=Answer.category, each of "
-                f"{', '.join(ROLES)} at most once."
-            )
-        columns[role] = name
+    pairs = [part.split("=", 1) for part in split(text)]
+    columns = dict(pairs)
+    if len(columns) < len(pairs) or not columns.keys() <= set(ROLES):
+        raise ValueError
     return columns
-
-
-def read_classes(text: str) -> list[str]:
-    """Names of classes."""
-    if "" in split(text):
-        raise ValueError(
-            f"{text!r} has an empty class. Separate classes by single commas, and quote one that holds a comma."
-        )
-    return split(text)
 
 
 def read_setting(text: str) -> tuple[str, Any]:
@@ -136,53 +111,28 @@ def read_setting(text: str) -> tuple[str, Any]:
     >>> read_setting("ordered=yes"), read_setting("classes=good,bad"), read_setting("separator=;")
     (('ordered', True), ('classes', ['good', 'bad']), ('separator', ';'))
     """
-    key, sign, value = text.partition("=")
-    if not sign or key not in BY_QUESTION:
-        raise ValueError(f"{text!r} is no setting such as ordered=yes; there are {', '.join(BY_QUESTION)}.")
-    if key == "ordered":
-        if value not in ("yes", "no"):
-            raise ValueError(f"{value!r} is neither yes nor no.")
-        return key, value == "yes"
-    return key, OPTIONS[key].domain.read(value)
+    key, _, value = text.partition("=")
+    if key not in BY_QUESTION or (key == "ordered" and value not in ("yes", "no")):
+        raise ValueError
+    return key, value == "yes" if key == "ordered" else OPTIONS[key].domain.read(value)
 
 
 def read_prior(text: str) -> str | dict[str, float]:
     """How frequent the classes are, or how that is found."""
     parts = [part.rpartition("=") for part in split(text)]
-    try:
-        return text if text in PRIORS else {name: float(share if sign else "") for name, sign, share in parts}
-    except ValueError:
-        words = f"{text!r} is neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1."
-        raise ValueError(words) from None
-
-
-def read_numbers(text: str) -> list[float]:
-    """Numbers between commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{text!r} is no list of numbers, such as 0.3,0.7.") from None
+    return text if text in PRIORS else {name: float(share if sign else "") for name, sign, share in parts}
 
 
 def read_range(text: str) -> float | tuple[float, ...] | list[float]:
     """One number for all workers, the ends of a range, or one for each worker."""
-    found = read_numbers(text)
+    found = [float(part) for part in text.split(",")]
     return found if len(found) > 2 else found[0] if len(found) == 1 else tuple(found)
 
 
 def read_length(text: str) -> int | tuple[int, ...]:
     """The length of all sequences, or the ends of a range."""
-    ends = [int(part) for part in text.split(",")] if re.fullmatch(r"\s*[+-]?\d+\s*(,\s*[+-]?\d+\s*)?", text) else []
-    if not ends:
-        raise ValueError(f"{text!r} is no length such as 40, nor a range such as 5,30.")
-    return ends[0] if len(ends) == 1 else tuple(ends)
-
-
-def read_good(text: str) -> str | int:
-    """How many workers are better than random."""
-    if text not in ("most", "all") and not text.isdecimal():
-        raise ValueError(f"{text!r} is neither 'most' nor 'all' nor a number.")
-    return text if text in ("most", "all") else int(text)
+    ends = tuple(int(part) for part in text.split(",", 1))
+    return ends if len(ends) == 2 else ends[0]
 
 
 def is_classifier(value: object) -> bool:
@@ -190,15 +140,6 @@ def is_classifier(value: object) -> bool:
     has_methods = callable(getattr(value, "fit", None)) and callable(getattr(value, "predict_proba", None))
     return value is None or (has_methods and not isinstance(value, type))
 
-
-COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", metavar="FILE")
-FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
-FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
-CLASSIFIER = Domain("None, or a classifier with fit and predict_proba, such as those of scikit-learn", is_classifier)
-ANY = Domain("")  # checked where it is used, with the answers
-CLASSES = Domain("names of classes", metavar="A,B,...", read=read_classes)
-NUMBERS = Domain("numbers", metavar="P,P,...", read=read_numbers)
-SHARE = number(0, 1, metavar="P")
 
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
 BY_QUESTION = ("separator", "classes", "ordered", "positions", "gold")
@@ -208,48 +149,56 @@ CALIBRATIONS = ("hidden answers", "gold", "none")
 LABEL_BY = ("mode", "median")
 INFERENCES = ("mean_field", "icm", "belief_propagation")
 LISTENERS = ("all", "unanswered")
-DUPLICATES = ("error", "first", "last", "mean")
-ABSTAIN = ("ignore", "answer")
 ACTIVITIES = ("equal", "unequal")
 SOURCE_KINDS = ("people", "functions", "models")
 # Items or questions that are listed if nothing is said.
 N_LISTED = 50
 
+COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", metavar="FILE")
+FOLDER, FORMAT = FILE._replace(metavar="FOLDER"), Domain("the name of a format", metavar="NAME")
+FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
+FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
+CLASSIFIER = Domain("None, or a classifier with fit and predict_proba, such as those of scikit-learn", is_classifier)
+ANY = Domain("")  # checked where it is used, with the answers
+CLASSES = Domain("names of classes between single commas", metavar="A,B,...", read=split)
+NUMBERS = Domain("numbers such as 0.3,0.7", metavar="P,P,...", read=lambda text: [float(p) for p in text.split(",")])
+RANGE = Domain("a number, or several with commas", metavar="P|LOW,HIGH", read=read_range)
+LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST,MOST", read=read_length)
+GOOD = named(("most", "all"), whole(0), "most|all|N")
+SHARE = number(0, 1, metavar="P")
+PRIOR = Domain("learn, uniform, or probabilities such as cat=0.9,dog=0.1", metavar="A=P,B=P,...", read=read_prior)
+COLUMNS = Domain(
+    f"columns such as item=HITId,label=Answer.category, each of {', '.join(ROLES)} at most once",
+    metavar="ROLE=COL,...",
+    read=read_columns,
+)
+SETTING = Domain(
+    f"a setting such as ordered=yes, of {', '.join(BY_QUESTION)}", metavar="QUESTION KEY=VALUE", read=read_setting
+)
+
+
+def switch(says: str, **more: Any) -> Option:
+    """An option without a value."""
+    return Option(FLAG, says, False, **more)
+
+
 # -------------------------------------------------------------------------------------------------------- the table
 
 OUTPUT = ("-o", "--output")
-CONTENT = Option(
-    FILE,
-    "What the items look like: a table with a column item (or sequence and position), and one with the text of each "
-    "item or the path of its picture.",
-)
+LOOKS = "What the items look like: a table with a column item, and one with texts or paths of pictures."
 
 OPTIONS: dict[str, Option] = {
     # Columns of answers.
-    "item": Option(
-        COLUMN,
-        "Column of items, if not item, task, question, id or the like. Several with commas: prompt,pair.",
-        main=True,
-    ),
+    "item": Option(COLUMN, "Column of items, if not item, task, id or the like. Several: prompt,pair.", main=True),
     "worker": Option(COLUMN, "Column of workers, if not worker, annotator, judge or the like.", main=True),
-    "label": Option(
-        COLUMN,
-        "Column of answers, if not label, answer, response or the like. Several are questions to the same workers.",
-        main=True,
-        many=True,
-    ),
-    "labels": Option(
-        Domain("a pattern", metavar="PATTERN"), "Columns of answers to several questions, such as 'Answer.*'."
-    ),
+    "label": Option(COLUMN, "Column of answers, if not label or the like; several: questions.", main=True, many=True),
+    "labels": Option(Domain("a pattern", metavar="PATTERN"), "Columns of several questions, such as 'Answer.*'."),
     "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
     "position": Option(COLUMN, "Column of positions in a sequence."),
     "weight": Option(COLUMN, "Column of weights in (0, 1]: how much each answer counts, compared with others."),
     "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
-    "columns": Option(
-        Domain("columns", metavar="ROLE=COL,...", read=read_columns),
-        "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
-    ),
+    "columns": Option(COLUMNS, "Several columns at once: item=HITId,label=Answer.x. gold is one of known labels."),
     "ignore": Option(
         COLUMN,
         "Where each worker has a column: one that holds no answers.",
@@ -259,10 +208,7 @@ OPTIONS: dict[str, Option] = {
         about="tables in which each worker has a column",
     ),
     # How answers are read.
-    "format": Option(
-        Domain("the name of a format", metavar="NAME"),
-        "Format of SOURCE, if it is not recognised; see `consilience formats`.",
-    ),
+    "format": Option(FORMAT, "Format of SOURCE, if it is not recognised; see `consilience formats`."),
     "separator": Option(
         Domain("text such as ';'", metavar="SIGN"),
         "What stands between the tags in a cell, such as ';': answers are sets of tags.",
@@ -271,101 +217,62 @@ OPTIONS: dict[str, Option] = {
     "classes": Option(CLASSES, "What can be true. Default: all labels."),
     "ordered": Option(
         FLAG,
-        "Whether the classes are levels from low to high, such as ratings: those of --classes in their order, or "
-        "numbers. Default: as the column of labels says.",
+        "Whether classes are levels from low to high: --classes as listed, or numbers. Default: as the column says.",
         flags=("--ordered/--unordered",),
         main=True,
     ),
-    "positions": Option(
-        NUMBERS._replace(metavar="X,Y,..."), "Where the levels are on their scale, such as 0,1,5. Default: 0,1,2,..."
-    ),
-    "drop_missing": Option(FLAG, "Leave out rows without an answer.", default=False),
-    "rescale": Option(
-        FLAG,
+    "positions": Option(NUMBERS._replace(metavar="X,Y,..."), "Where the levels are. Default: 0,1,2,..."),
+    "drop_missing": switch("Leave out rows without an answer."),
+    "rescale": switch(
         "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.",
-        default=False,
         forms=("soft", "soft-long", "soft-files"),
         about="probabilities",
     ),
     "duplicates": Option(
-        one_of(*DUPLICATES), "What to do when a worker answered an item more than once.", default="error"
+        one_of("error", "first", "last", "mean"), "When a worker answered an item more than once.", default="error"
     ),
     "abstain": Option(
-        one_of(*ABSTAIN),
-        "What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
-        default="ignore",
+        one_of("ignore", "answer"), "What silence means: nothing, or an answer (labelling functions).", default="ignore"
     ),
     "background": Option(
         Domain("a class", metavar="LABEL"), "With --abstain answer: the class of items about which all are silent."
     ),
-    "normalise": Option(
-        FLAG, "Take labels that differ only in case, spaces or Unicode form as the same.", default=False
-    ),
+    "normalise": switch("Take labels that differ only in case, spaces or Unicode form as the same."),
     "block": Option(FILE, "Leave out the workers in this file: a table with a column worker."),
     "items": Option(FILE, "Items that exist even if nobody answered them, in the order wanted."),
     # Several questions.
-    "wide": Option(FLAG, "With several questions: one row per item in the table of labels.", default=False),
+    "wide": switch("With several questions: one row per item in the table of labels."),
     "settings": Option(
-        Domain("a setting", metavar="QUESTION KEY=VALUE", read=read_setting),
-        "What holds for one of several questions: separator, classes, ordered (yes or no), positions or gold, such as "
-        "--for stars ordered=yes.",
-        flags=("--for",),
-        many=True,
+        SETTING, "What holds for one question, such as --for stars ordered=yes.", (), ("--for",), many=True
     ),
     # What is known beside the answers.
     "gold": Option(
         FILE,
-        "Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
-        "file, table or folder of known ones.",
+        "Known labels: a table with item (or sequence, position) and label; or known spans or masks.",
+        default=(),
         main=True,
         many=True,
-        default=(),
     ),
-    "ignore_gold": Option(
-        FLAG, "Do not use a column of known labels beside the answers.", default=False, clashes=("gold", "gold_column")
-    ),
-    "features": Option(
-        FILE,
-        "Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or .npy "
-        "or .npz with a row for each item, in order.",
-    ),
-    "item_prior": Option(
-        FILE, "Class probabilities of items before any answer: a table with a column item and one for each class."
-    ),
+    "ignore_gold": switch("Do not use a column of known labels beside the answers.", clashes=("gold", "gold_column")),
+    "features": Option(FILE, "Numbers that describe the items: a table with a column item, or .npy or .npz."),
+    "item_prior": Option(FILE, "Class probabilities before any answer: a table with item, and one column per class."),
     "graph": Option(FILE, "Edges between items: a table with columns source and target, and perhaps weight."),
-    "knn": Option(
-        FILE, "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.", clashes=("graph",)
-    ),
+    "knn": Option(FILE, "Features (.npy, .npz); row n is item n. Neighbours are linked.", clashes=("graph",)),
     "k": Option(whole(1), "Neighbours of each item for --knn.", default=10, needs=("knn",)),
-    "content": Option(
-        COLUMN,
-        "With --report: the column of SOURCE with the text of each item, or the path of its picture.",
-        needs=("report",),
-    ),
+    "content": Option(COLUMN, "The column of SOURCE with texts or paths of pictures.", needs=("report",)),
     "source_kind": Option(one_of(*SOURCE_KINDS), "Who gives the answers; words go by that. Default: recognised."),
     # The model, and its parameters.
-    "model": Option(
-        one_of("auto"),
-        "How to fuse: auto is markov-field with a graph, hidden-markov for sequences, tags for sets of tags, else "
-        "dawid-skene.",
-        default="auto",
-        main=True,
-    ),
+    "model": Option(one_of("auto"), "How to fuse. Default: by what the answers are.", default="auto", main=True),
     "workers": Option(ANY, "How a worker answers."),
     "estimation": Option(one_of(*ESTIMATIONS), "How to fit. Default: variational."),
-    "prior": Option(
-        Domain("class probabilities", metavar="A=P,B=P,...", read=read_prior),
-        "How frequent the classes are, if that is known; or uniform. Default: learn.",
-    ),
+    "prior": Option(PRIOR, "How frequent the classes are, if that is known; or uniform. Default: learn."),
     "smoothing": Option(ANY, "Pseudo-counts of the confusion matrices. Default: learn."),
     "calibration": Option(
         named(CALIBRATIONS, number(0, above=True), "HOW"),
         "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
     ),
     "classifier": Option(CLASSIFIER, "What learns from features."),
-    "label_by": Option(
-        one_of(*LABEL_BY), "What a label is: the most probable class (mode), or the median of ordered classes."
-    ),
+    "label_by": Option(one_of(*LABEL_BY), "What a label is: the most probable class, or the median of ordered ones."),
     "start": Option(ANY, "Where to start."),
     "n_init": Option(whole(1), "Number of starts; those after the first are random."),
     "max_iter": Option(whole(0), "Most iterations. Default: the model's."),
@@ -376,12 +283,8 @@ OPTIONS: dict[str, Option] = {
     "tol": Option(number(0), "Stop when the objective gains less than this per answer."),
     "seed": Option(whole(0, "SEED"), "Seed of all that is random. Default: 0."),
     "callback": Option(FUNCTION, "Called after each iteration."),
-    "HiddenMarkov.coupling": Option(
-        named(("learn",), number(0, 1), "X"), "How strongly neighbours in a sequence are coupled."
-    ),
-    "MarkovField.coupling": Option(
-        named(("learn", "paper"), number(0), "X"), "How strongly neighbours in a graph are coupled."
-    ),
+    "HiddenMarkov.coupling": Option(named(("learn",), number(0, 1), "X"), "How strongly steps are coupled."),
+    "MarkovField.coupling": Option(named(("learn", "paper"), number(0), "X"), "How strongly neighbours are coupled."),
     "transitions": Option(ANY, "Which label may follow which."),
     "decode": Option(one_of("viterbi", "marginal"), "Whether labels of a sequence are chosen together."),
     "inference": Option(one_of(*INFERENCES), "How posteriors of a graph are found."),
@@ -393,42 +296,30 @@ OPTIONS: dict[str, Option] = {
     "output": Option(FILE, "Write the result here: a table ({note}).", flags=OUTPUT, main=True),
     "fuse.output": Option(
         FILE,
-        "Write labels or spans here: a table ({note}); or if SOURCE is of an annotation tool or holds masks, a file or "
-        "folder of the same kind.",
+        "Write labels or spans here: a table ({note}), or a file or folder of the kind that SOURCE is.",
         flags=OUTPUT,
         main=True,
     ),
     "report": Option(FILE, "Write a report here: one HTML page to look at and to send.", main=True),
     "save": Option(FILE, "Write the fitted model here, with the answers, for consilience.load.", main=True),
-    "no_answers": Option(
-        FLAG, "With --save: leave the answers, and the graph, out of the file.", default=False, needs=("save",)
-    ),
+    "no_answers": switch("With --save: leave the answers, and the graph, out of the file.", needs=("save",)),
     "workers_report": Option(FILE, "Write a table of all workers here; suffixes as for -o."),
-    "disagreements": Option(
-        FILE,
-        "With --features: write a table of the items for which classifier and workers call for different labels.",
-        needs=("features",),
-    ),
+    "disagreements": Option(FILE, "Write the items on which classifier and workers differ here.", needs=("features",)),
     "undecided": Option(SHARE, "Leave labels open whose confidence is below P. The summary says how many are kept."),
-    "all_workers": Option(FLAG, "Show all workers, not only the most and the least reliable.", default=False),
+    "all_workers": switch("Show all workers, not only the most and the least reliable."),
     "changes": Option(FILE, "Write a table of the labels that have changed here."),
     # What is printed.
-    "quiet": Option(FLAG, "Print nothing but errors.", flags=("-q", "--quiet"), default=False),
-    "as_json": Option(FLAG, "Print one JSON object instead of tables.", flags=("--json",), default=False, main=True),
-    "debug": Option(FLAG, "Show the traceback of an error.", default=False),
+    "quiet": switch("Print nothing but errors.", flags=("-q", "--quiet")),
+    "as_json": switch("Print one JSON object instead of tables.", flags=("--json",), main=True),
+    "debug": switch("Show the traceback of an error."),
     # Size.
     "memory": Option(
         Domain("an amount of memory such as '4GB'", metavar="SIZE"),
-        "Sort the answers on disk with so much memory, such as 4GB, and fuse them from there. Default: on disk only if "
-        "they would not fit in memory.",
+        "Sort the answers on disk with so much memory, such as 4GB. Default: only if they do not fit in memory.",
         main=True,
     ),
-    "store": Option(
-        FILE._replace(metavar="FOLDER"),
-        "Where sorted answers are kept. Default: the user's cache folder.",
-        needs=("memory|resume",),
-    ),
-    "resume": Option(FLAG, "Go on where an earlier run on disk was interrupted.", default=False),
+    "store": Option(FOLDER, "Where sorted answers are kept. Default: the user's cache.", needs=("memory|resume",)),
+    "resume": switch("Go on where an earlier run on disk was interrupted."),
     "engine": Option(one_of("threads"), "Where to work.", default="threads"),
     "threads": Option(whole(1), "Number of threads. Default: all processors.", clashes=("engine=dask",)),
     "scheduler": Option(
@@ -440,26 +331,20 @@ OPTIONS: dict[str, Option] = {
     "update.save": Option(FILE, "Write the updated model here. Default: MODEL itself."),
     "update.duplicates": Option(
         one_of("error", "last"),
-        "What to do when a worker answered an item before, with another label. last: the new answer replaces the old "
-        "one, and a row without a label retracts it.",
+        "When a worker answered an item otherwise before. last: the new answer counts, and a row without one retracts.",
         default="error",
         needs=("source",),
     ),
-    "update.content": CONTENT._replace(needs=("report",)),
-    "report.content": CONTENT,
+    "update.content": Option(FILE, LOOKS, needs=("report",)),
+    "report.content": Option(FILE, LOOKS),
     "report.output": Option(FILE, "Write the page here.", default="report.html", flags=OUTPUT),
     "n": Option(whole(1), f"Most rows to list. Default: {N_LISTED}.", flags=("-n",)),
-    "at_random": Option(
-        FLAG,
-        "Draw all items at random. Their labels tell how many of all labels are right.",
-        default=False,
-        clashes=("questions", "stop"),
+    "at_random": switch(
+        "Draw all items at random. They tell how many labels are right.", clashes=("questions", "stop")
     ),
-    "questions": Option(FLAG, "List questions to ask: which worker should answer which item.", default=False),
+    "questions": switch("List questions to ask: which worker should answer which item."),
     "next.workers": Option(
-        FILE,
-        "Who may be asked: a table with the column worker, and if you like cost and per_worker.",
-        needs=("questions",),
+        FILE, "Who may be asked: a table with worker, and perhaps cost and per_worker.", needs=("questions",)
     ),
     "budget": Option(number(0, metavar="SUM"), "The most that all questions may cost.", needs=("questions",)),
     "cost": Option(number(0, above=True, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
@@ -469,30 +354,16 @@ OPTIONS: dict[str, Option] = {
     # Files.
     "evaluate.item": Option(COLUMN, "Column of items, in either file, if not item, task, question or id."),
     "evaluate.label": Option(COLUMN, "Column of labels, in either file, if not label, answer or response."),
-    "evaluate.classes": Option(
-        CLASSES, "The levels from low to high. Default: numbers by size, else as their columns p(...)."
-    ),
-    "evaluate.ordered": Option(
-        FLAG, "The labels are levels of a scale: it also counts how far they are off.", flags=("--ordered",)
-    ),
+    "evaluate.classes": Option(CLASSES, "The levels from low to high. Default: by size, else as their columns p(...)."),
+    "evaluate.ordered": Option(FLAG, "Labels are levels: it also counts how far they are off.", flags=("--ordered",)),
     "convert.label": Option(COLUMN, "Column of answers, if not label, answer, response or the like."),
-    "convert.format": Option(
-        Domain("the name of a format", metavar="NAME"),
-        "Format of IN, if it is not recognised; see `consilience formats`.",
-        flags=("--from",),
-    ),
-    "to": Option(
-        Domain("the name of a format", metavar="NAME"),
-        "Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span) or wide "
-        "(one column per worker).",
-    ),
+    "convert.format": Option(FORMAT, "Format of IN, if it is not recognised.", flags=("--from",)),
+    "to": Option(FORMAT, "Format of OUT, if its name does not tell: of a tool, masks, long or wide."),
     # Rankings.
     "left": Option(COLUMN, "Column of the candidates on the left, if not left, model_a or the like.", main=True),
     "right": Option(COLUMN, "Column of the candidates on the right, if not right, model_b or the like.", main=True),
     "winner": Option(COLUMN, "Column of who won, if not winner, label, verdict or the like.", main=True),
-    "rank.item": Option(
-        COLUMN, "Column of what candidates are compared on, such as prompts, if not item, task, prompt or the like."
-    ),
+    "rank.item": Option(COLUMN, "Column of what is compared on, such as prompts, if not item, task or the like."),
     "group": Option(COLUMN, "Column of families of judges, such as the model behind several prompts."),
     "rank.weight": Option(COLUMN, "Column of how many verdicts a row stands for."),
     "candidate": Option(COLUMN, "Column of candidates, in a table with a row for each judge, item and candidate."),
@@ -504,78 +375,37 @@ OPTIONS: dict[str, Option] = {
     "judges_report": Option(FILE, "Write a table of all judges here; suffixes as for -o."),
     "wins": Option(FILE, "Write a table of the probability that each candidate beats each other one here."),
     "next_comparisons": Option(FILE, "Write a table of the comparisons to ask for next here."),
-    "rank.n": Option(
-        whole(1), f"With --next-comparisons: how many. Default: {N_LISTED}.", flags=("-n",), needs=("next_comparisons",)
-    ),
+    "rank.n": Option(whole(1), f"How many. Default: {N_LISTED}.", flags=("-n",), needs=("next_comparisons",)),
     # Simulated crowds.
-    "folder": Option(
-        FILE._replace(metavar="FOLDER"),
-        "Write the files in this folder, which is made if it is not there.",
-        flags=OUTPUT,
-        required=True,
-    ),
+    "folder": Option(FOLDER, "Write the files in this folder.", flags=OUTPUT, required=True),
     "n_items": Option(whole(1), "Number of items.", default=1000, flags=("--items",)),
     "ratings.n_items": Option(whole(1), "Number of items.", default=400, flags=("--items",)),
     "n_sequences": Option(whole(1), "Number of sequences.", default=25, flags=("--sequences",)),
-    "length": Option(
-        Domain("a length", metavar="N|LEAST,MOST", read=read_length),
-        "Items in each sequence, or a range to draw from.",
-        default=40,
-    ),
-    "stickiness": Option(
-        SHARE, "Probability that a label stays what it was, beyond what the random transition matrix says.", default=0.0
-    ),
+    "length": Option(LENGTH, "Items in each sequence, or a range to draw from.", default=40),
+    "stickiness": Option(SHARE, "Probability that a label stays, beyond the random transition matrix.", default=0.0),
     "degree": Option(number(0, metavar="D"), "Average number of neighbours.", default=5.0),
     "homophily": Option(SHARE, "Share of edges within a class.", default=0.9),
     "simulate.prior": Option(NUMBERS, "Class probabilities. Default: equal."),
-    "good": Option(
-        Domain("a number of workers", metavar="most|all|N", read=read_good),
-        "How many workers are better than random.",
-        default="most",
-    ),
-    "network.good": Option(
-        Domain("a number of workers", metavar="most|all|N", read=read_good),
-        "How many workers are better than random.",
-        default="all",
-    ),
+    "good": Option(GOOD, "How many workers are better than random.", default="most"),
+    "network.good": Option(GOOD, "How many workers are better than random.", default="all"),
     "n_workers": Option(whole(1), "Number of workers.", default=10, flags=("--workers",)),
     "n_classes": Option(whole(1), "Number of classes.", default=4, flags=("--classes",)),
     "answers_per_item": Option(whole(1), "Workers who answer each item. Default: all."),
-    "accuracy": Option(
-        Domain("accuracies", metavar="P|LOW,HIGH", read=read_range),
-        "Probability of the right answer: one for all, a range to draw from, or one per honest worker. Default: random "
-        "confusion matrices.",
-    ),
+    "accuracy": Option(RANGE, "Probability of the right answer: one for all, a range, or one per honest worker."),
     "spammers": Option(whole(0), "Workers who answer at random.", default=0),
     "adversaries": Option(whole(0), "Workers who are wrong on purpose.", default=0),
     "copycats": Option(whole(0), "Workers who copy another one.", default=0),
-    "hard": Option(
-        SHARE, "Share of items on which all workers err together, with the same wrong class in mind.", default=0.0
-    ),
-    "activity": Option(
-        one_of(*ACTIVITIES), "Whether workers answer equally often, or few answer much.", default="equal"
-    ),
+    "hard": Option(SHARE, "Share of items on which all workers err together.", default=0.0),
+    "activity": Option(one_of(*ACTIVITIES), "Whether workers answer equally often, or few much.", default="equal"),
     "simulate.seed": Option(whole(0), "Same seed, same crowd.", default=0),
     "file_format": Option(one_of("csv"), "Format of the tables.", default="csv", flags=("--format",)),
-    "force": Option(FLAG, "Overwrite files that are there already.", default=False),
+    "force": switch("Overwrite files that are there already."),
     "levels": Option(whole(1), "Number of levels.", default=5),
     "n_raters": Option(whole(1), "Number of raters.", default=40, flags=("--raters",)),
     "per_item": Option(whole(1), "Raters of each item.", default=3),
-    "bias": Option(
-        Domain("biases", metavar="B|B,B,...", read=read_range),
-        "Standard deviation of their biases, in levels; or one bias per rater.",
-        default=0.7,
-    ),
-    "spread": Option(
-        Domain("deviations", metavar="S|LOW,HIGH", read=read_range),
-        "Standard deviation of the noise: one for all, a range to draw from, or one per rater.",
-        default=(0.4, 1.2),
-    ),
-    "careless": Option(
-        Domain("shares", metavar="P|LOW,HIGH", read=read_range),
-        "Share of answers that are any level, in the same way.",
-        default=0.0,
-    ),
+    "bias": Option(RANGE, "Standard deviation of their biases, in levels; or one bias per rater.", default=0.7),
+    "spread": Option(RANGE, "Noise: one deviation, a range to draw from, or one per rater.", default=(0.4, 1.2)),
+    "careless": Option(RANGE, "Share of answers that are any level, in the same way.", default=0.0),
 }
 
 
@@ -586,7 +416,7 @@ def find_option(name: str, *owners: str) -> Option | None:
 
 def check(name: str, value: object, owner: str) -> None:
     """Raise an error for a value that an option cannot have, in the same words everywhere."""
-    option = OPTIONS.get(f"{owner}.{name}") or OPTIONS.get(name)
+    option = find_option(name, owner)
     if option is not None and not option.domain.accepts(value):
         raise parameter_error(name, owner, option.domain.expected, value)
 

@@ -87,10 +87,9 @@ class Value(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not one of {', '.join(map(repr, choices))}.", param, ctx)
         try:
             found = self.domain.read(value)
-        except (ValueError, OverflowError) as error:
-            own = self.domain.read not in (int, float)
-            self.fail(str(error) if own else f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
-        if not choices and not self.domain.accepts(found):
+        except (ValueError, OverflowError):
+            found = None
+        if found is None or not (choices or self.domain.accepts(found)):
             self.fail(f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
         return found
 
