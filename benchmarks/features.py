@@ -157,7 +157,7 @@ def measure_noise(name: str, n_columns: int) -> tuple[float, float, int]:
         with warnings.catch_warnings(action="ignore", category=cs.errors.DataWarning):  # that they tell nothing
             model = cs.DawidSkene().fit(crowd.responses, features=noise)
         changes.append(abs(cs.metrics.accuracy(crowd.truth, model.labels_[crowd.known]) - alone))
-        n_used += model.feature_findings_.used
+        n_used += model.result_.guidance.findings.used
     return alone, max(changes), n_used
 
 

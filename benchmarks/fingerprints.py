@@ -51,9 +51,9 @@ RUNS: dict[str, Callable[[], Results]] = {}
 ATTRIBUTES = (
     *("labels_", "posterior_", "uncalibrated_posterior_", "classes_"),
     *("prior_", "confusion_", "sequential_confusion_", "transition_", "initial_"),
-    *("coupling_", "coupling_scores_", "smoothing_", "power_", "trace_", "n_iter_"),
+    *("coupling_", "smoothing_", "power_", "trace_", "n_iter_"),
     *("converged_", "expected_accuracy_", "copies_"),
-    *("comparison_", "graph_check_", "feature_findings_"),
+    *("comparison_", "graph_check_"),
 )
 EXPLANATIONS = ("explain_calibration", "explain_coupling", "explain_features")
 # What is said in words, by name.

@@ -20,7 +20,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience import formats
+from consilience import formats, models
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
 from consilience.documents import charts
@@ -35,7 +35,6 @@ from consilience.inference.hidden_answers import raise_to
 from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.base import ConfusionWorkers
-from consilience.models import register as models
 from consilience.models.latent import LatentModel
 from consilience.results.findings import Finding
 
@@ -86,8 +85,8 @@ def test_every_part_is_in_its_register():
     assert all((PACKAGE / "formats" / f"{home}.py").is_file() for home in homes)
     assert set(ENGINES) - {"threads"} == modules_of("engines")  # threads stand beside what an engine is
     for name, entry in models.MODELS.items():
-        assert models.model_class(name).__name__ == entry.class_name
-        assert getattr(cs, entry.class_name) is models.model_class(name)
+        assert models.model_class(name).__name__ == entry.rpartition(".")[2]
+        assert getattr(cs, entry.rpartition(".")[2]) is models.model_class(name)
 
 
 def test_the_loop_asks_nothing_but_the_contract():
@@ -211,7 +210,7 @@ def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
     module = types.ModuleType("consilience.models.first")
     module.FirstModel = FirstModel
     monkeypatch.setitem(sys.modules, "consilience.models.first", module)
-    monkeypatch.setitem(models.MODELS, "first", models.Entry("models.first", "FirstModel"))
+    monkeypatch.setitem(models.MODELS, "first", "models.first.FirstModel")
     r = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=1).responses
     kinds = [name for name, kind in WORKERS.items() if not kind.needs_votes and name != "tags"]  # which are for sets
     for workers in kinds:

@@ -16,7 +16,7 @@ from consilience.engines import ENGINES, Engine, Threads
 from consilience.engines.dask import Dask
 from consilience.errors import ParameterError
 from consilience.inference.hidden_answers import raise_to
-from consilience.models.register import model_class
+from consilience.models import model_class
 
 distributed = pytest.importorskip("distributed")
 

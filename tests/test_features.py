@@ -55,9 +55,9 @@ def test_features_that_tell_something_help(guided):
     losses = [cs.metrics.log_loss(TRUTH, model.posterior_, model.classes_) for model in (alone, guided)]
     assert right[1] > right[0] + 0.04
     assert losses[1] < losses[0]
-    assert guided.feature_findings_.used
+    assert guided.result_.guidance.findings.used
     assert "Features are used" in guided.explain_features()
-    assert guided.feature_findings_.accuracy > 0.6
+    assert guided.result_.guidance.findings.accuracy > 0.6
 
 
 @pytest.mark.parametrize("n_features", [3, 60])
@@ -137,7 +137,7 @@ def test_items_without_features_have_their_answers():
     table = pd.DataFrame({"item": R.items[:300], "x": list(X[:300])})
     with pytest.warns(DataWarning, match="100 of 400 items have no features"):
         model = cs.DawidSkene(calibration="none").fit(R, features=table)
-    assert model.feature_findings_.n_items == 300
+    assert model.result_.guidance.findings.n_items == 300
     assert set(model.disagreements()["item"].to_pylist()) <= set(range(300))
 
 
@@ -146,7 +146,7 @@ def test_items_without_answers_are_judged_by_the_classifier():
     silent = np.arange(r.n_items) >= 300
     shown = r.keep(~silent[r.item_of_answer()])
     model = cs.DawidSkene(calibration="none").fit(shown, features=rows)
-    assert model.feature_findings_.n_items == 300
+    assert model.result_.guidance.findings.n_items == 300
     assert cs.metrics.accuracy(truth[silent], model.labels_[silent]) > 0.65
     new, more, expected = make_crowd(seed=4, apart=1.5)
     nobody = new.keep(np.zeros(new.n_responses, bool))
@@ -192,7 +192,7 @@ def test_other_classifiers_are_not_saved(tmp_path):
 
 def test_fuse_takes_features_and_says_so():
     model = cs.fuse(R, features=X)
-    assert model.feature_findings_.used
+    assert model.result_.guidance.findings.used
     assert model.comparison_.verdict == "better"
     with pytest.raises(ParameterError, match="takes neither features"):
         cs.fuse(R, features=X, model="majority")
@@ -237,7 +237,7 @@ def test_gold_weights_and_silence():
     votes[votes == 0] = -1
     r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
     model = cs.DawidSkene().fit(r, features=rows)
-    assert model.feature_findings_.n_items == 150
+    assert model.result_.guidance.findings.n_items == 150
     assert cs.metrics.accuracy(truth, model.labels_) > 0.9
 
 
@@ -273,7 +273,7 @@ def test_too_little_to_learn_from(answers, reason, tmp_path):
     r = cs.Answers.from_matrix(answers, classes=[0, 1])
     with pytest.warns(DataWarning, match=f"Features are not used.*{reason}"):
         model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
-    assert not model.feature_findings_.used
+    assert not model.result_.guidance.findings.used
     assert cs.load(model.save(tmp_path / "m")).explain_features() == model.explain_features()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience import kinds
+from consilience import kinds, models
 from consilience.answers.columns import to_column
 from consilience.answers.tables import build_frame
 from consilience.documents.document import Document, Fact, Facts
@@ -18,8 +18,7 @@ from consilience.documents.page import describe_page
 from consilience.documents.view import View
 from consilience.errors import InputError
 from consilience.kinds.base import Kind
-from consilience.models import register
-from consilience.models.standalone import Standalone
+from consilience.models.base import Standalone
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def test_an_estimator_with_a_result_of_its_own_is_fused_saved_and_reported(tmp_p
     module = types.ModuleType("consilience.models.mean")
     module.Mean = Mean
     monkeypatch.setitem(sys.modules, "consilience.models.mean", module)
-    monkeypatch.setitem(register.MODELS, "mean", register.Entry("models.mean", "Mean"))
+    monkeypatch.setitem(models.MODELS, "mean", "models.mean.Mean")
     table = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": [1, 2, 3]}
     fused = cs.fuse(table, model="mean")
     assert fused.to_frame()["value"].to_pylist() == [1.5, 3.0]

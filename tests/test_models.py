@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.answers.previews import ReportTable
-from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError, StoreError
+from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.hidden_answers import raise_to
 from consilience.results.intervals import informativeness
@@ -448,12 +448,3 @@ def test_results_cannot_be_replaced():
     assert model.labels_.tolist() == [0]
     assert model.__sklearn_is_fitted__()
     assert not cs.MajorityVote().__sklearn_is_fitted__()
-
-
-def test_parameters_that_no_longer_belong_to_the_fit_are_not_saved(tmp_path):
-    network = cs.simulate.network(60, n_workers=4, n_classes=2, seed=1)
-    model = cs.MarkovField(coupling=0.5).fit(network.responses, graph=network.graph)
-    model.set_params(coupling=0.7)
-    with pytest.raises(StoreError, match="changed since the fit"):
-        model.save(tmp_path / "field.model")
-    assert not (tmp_path / "field.model").exists()

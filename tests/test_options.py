@@ -15,7 +15,7 @@ from consilience.api import BESIDE
 from consilience.cli.main import program
 from consilience.errors import ParameterError
 from consilience.inference.estimator import list_defaults
-from consilience.models.register import MODELS, model_class
+from consilience.models import MODELS, model_class
 from consilience.options import ANY, OPTIONS, Option, find_option
 
 

@@ -15,7 +15,7 @@ from command_line import run
 from consilience.answers.classes import choose_spelling, normalise_label
 from consilience.errors import DataWarning, ParameterError
 from consilience.kinds.base import TableKind
-from consilience.models.register import model_class
+from consilience.models import model_class
 from effort import examples
 from real_data import FOLDER, needs_data
 

@@ -152,7 +152,6 @@ def set_last(value):
         {"start": None},
         {"documents": None},
         {"offsets": None, "start": None, "end": None, "fused": None},
-        {"arrays/span_confidence": lambda array: array[:-1]},
         {"arrays/span_confidence": set_last(2.0)},
     ],
 )

@@ -220,10 +220,8 @@ def test_no_array_grows_with_the_stream():
 
 
 @pytest.mark.parametrize("model", [cs.MarkovField(), cs.MomentMatching(), cs.MajorityVote()])
-def test_models_that_cannot_say_which_can(model):
+def test_other_models_have_no_batches(model):
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="Only DawidSkene and HiddenMarkov"):
-        model.partial_fit(crowd_of(10).responses)
 
 
 def test_what_does_not_fit_is_explained():

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .models.register import MODELS
+from .models import MODELS
 from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
@@ -32,7 +32,7 @@ _HOMES = {
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
-    **{entry.class_name: entry.module for entry in MODELS.values()},
+    **{name: module for module, _, name in (entry.rpartition(".") for entry in MODELS.values())},
     "fuse": "api",
     "rank": "api",
     "held_out_score": "api",

@@ -16,23 +16,20 @@ from .documents.html import check_installed, write_page
 from .documents.page import CHARTS, describe_page
 from .documents.view import View
 from .engines import EngineLike, open_engine
-from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
+from .errors import InputError, ParameterError, Sentence, parameter_error, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.estimator import list_defaults
 from .inference.hidden_answers import HeldOutScore, score_hidden
-from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
-from .models.base import Model, name_source
-from .models.fusing import fuse_prepared
+from .models.base import Model, Standalone, name_source, restore
+from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_posed, prepare
-from .models.questions import Questions, Shared, read_questions
-from .models.register import MODELS, OTHERS, model_class
-from .models.standalone import Standalone
+from .models.questions import Questions
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .results.fitting import align, fit_source, make_source
-from .results.saving import compare_names, open_saved
+from .results.saving import open_saved
 from .results.worker_report import expect_counts
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
@@ -212,10 +209,10 @@ def fuse(
                 )
     several = names is not None
     opening = open_questions(source, names, graph, gold, columns, block) if names else lambda _: prepared
-    models, together, shared = fuse_prepared(
+    models, shared = fuse_prepared(
         names or [None], opening, model, engine, callback, features, item_prior, parameters, source_kind
     )
-    return Questions(models, Shared.of(together, shared)) if several else models[None]
+    return Questions(models, shared) if several else models[None]
 
 
 def rank(
@@ -307,19 +304,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> cs.load(file).labels_
     array(['x', 'y'], dtype=object)
     """
-    questions = read_questions(to_path("path", "load", path), load)
-    if questions is not None:
-        return questions
     with open_saved(to_path("path", "load", path)) as saved:
-        names = {entry.class_name: name for name, entry in (MODELS | OTHERS).items()}
-        if saved.model not in names:  # a file can name nothing else
-            raise StoreError(
-                f"{os.fspath(path)} holds a model {shorten(saved.model)}, which this release does not know.",
-                f"It knows {listing(names)}.",
-            )
-        owner = model_class(names[saved.model])
-        compare_names("parameter", list_defaults(owner), saved.parameters)
-        return owner(**saved.parameters)._restore(saved)
+        return restore(saved)
 
 
 def held_out_score(

@@ -17,9 +17,8 @@ import numpy as np
 import consilience as cs
 from consilience.answers.tagging import find_transitions
 from consilience.inference.estimator import renew
-from consilience.inference.sources import Source
 from consilience.models.latent import LatentModel
-from consilience.results.prediction import Applied
+from consilience.results.prediction import Others
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator
@@ -438,10 +437,11 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        again = Applied(model, model.result_, Source(r), graph, gold).infer()
+        learned, others = model.result_.learned, Others(model, model.result_, r, graph, gold)
+        again = others.infer(None, others.check(), learned.structure, learned.log_weights)[0]
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
-    demand_most_probable(Applied(model, model.result_, Source(r), graph, gold).find_labels())
+    demand_most_probable(Others(model, model.result_, r, graph, gold).find_labels(None))
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)
     demand(np.isfinite(score), "score is not finite", score)
     fewer = crowd.responses.keep(np.arange(crowd.responses.n_responses) % 2 == 0)

@@ -33,7 +33,6 @@ from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
-from ..models.questions import HEADER as QUESTIONS
 from ..results.saving import HEADER
 from .command import Record, list_values, publish
 
@@ -48,7 +47,7 @@ def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
     is_model = False
     if is_zipfile(labels):
         with ZipFile(labels) as file:
-            is_model = not {HEADER, QUESTIONS}.isdisjoint(file.namelist())
+            is_model = HEADER in file.namelist()
     evaluation = evaluate_files(load(labels) if is_model else labels, gold, **columns)
     parts: list[Part] = [Facts(list_values({"labels": labels, "gold": gold, **evaluation.to_dict()}))]
     several = isinstance(evaluation, QuestionsEvaluation)

@@ -35,8 +35,8 @@ from ..formats.sources import find_source, open_table, read_answers
 from ..formats.targets import choose_target, write_results
 from ..formats.writing import write_table
 from ..kinds.tag_tables import ONE_HOT
+from ..models.base import Standalone
 from ..models.questions import Questions
-from ..models.standalone import Standalone
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_label_folder, is_one_file

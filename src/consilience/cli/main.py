@@ -23,7 +23,7 @@ from .. import formats as register
 from ..answers import list_names
 from ..engines import ENGINES
 from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
-from ..models.register import MODELS
+from ..models import MODELS
 from .command import ALONE, ENDINGS, FAILURE, Command, Parameter, describe_signal, show_usage_error
 
 TABLES = usual_suffixes(writable_formats())

@@ -25,9 +25,8 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..models.base import name_source
+from ..models.base import Standalone, name_source
 from ..models.questions import Questions, in_arrow
-from ..models.standalone import Standalone
 from ..models.updating import check_answers, read_like
 from ..options import N_LISTED
 from ..planning.next_items import add_label

@@ -39,7 +39,8 @@ from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..models.base import Model
-from ..models.questions import Questions, split_gold
+from ..models.opening import split_gold
+from ..models.questions import Questions
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation
 from .rankings import evaluate_ranking

@@ -156,9 +156,6 @@ class LabelEstimator(Estimator, ABC):
         """What may decide a label beside known ones: "median" or "sequence"; "" where only the probability does."""
         return "" if self.label_by == "mode" else self.label_by
 
-    def _check_learned(self, found: StructureParameters) -> None:
-        """Raise a `ValueError` if what a file says of the structure cannot be what the parameters call for."""
-
     def _prepare(self, r: Answers) -> Answers:
         """The answers with the classes that the model needs; an error for answers that it cannot take."""
         if self.label_by == "median":
@@ -181,7 +178,6 @@ class LabelEstimator(Estimator, ABC):
         engine: Engine,
         *,
         plan: Plan | None = None,
-        kept: Any = None,
         before: Any = None,
         past: Any = None,
     ) -> Any:

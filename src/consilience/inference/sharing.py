@@ -176,7 +176,7 @@ def fit_together(
     problems, begun, every = [], [], sources[0].responses.workers
     for model, source, graph in zip(models, sources, graphs, strict=True):
         alone = renew(model, estimation="variational")
-        plan = alone._plan(replace(source, worker_types=None, before=None), graph, engine)
+        plan = alone._plan(replace(source, worker_types=None), graph, engine)
         problems.append(plan.problem)
         fits = {name: alone._run(plan.problem, start) for name, start in plan.starts.items()}
         begun.append(alone._choose(plan.problem, fits).statistics)

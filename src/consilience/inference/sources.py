@@ -7,7 +7,6 @@ is 1 / g: the power that its likelihood is raised to. Together they count as one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,6 @@ class Source:
     features: Features | None = None  # what describes the items
     task: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
-    before: Any = None  # the `Result` of the fit before, of one that goes on from it
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> Source:

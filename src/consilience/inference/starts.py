@@ -36,13 +36,12 @@ from ..errors import (
 )
 from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
-from . import Distributions
 from .em import Parameters, Problem, expect_from_votes
 from .moments import answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
 from .workers.base import WorkerModel
-from .workers.priors import make_pair, smoothing_array
+from .workers.priors import smoothing_array
 
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
@@ -61,8 +60,6 @@ NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 PAIR = (0.1, 1.1)
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
 SMOOTHING_RANGE = (1e-300, 1e100)
-# With so many answers, the loop starts from what was learned.
-LARGE = 500_000
 
 
 def checked_smoothing(owner: Any, r: Answers) -> Floats:
@@ -225,23 +222,11 @@ def check_messages(owner: str, r: Answers, graph: Graph) -> None:
     )
 
 
-def goes_on(source: Source) -> bool:
-    """Whether the loop starts where the fit before ended; few answers are fitted anew in no time."""
-    return source.before is not None and source.responses.n_responses >= LARGE
-
-
 def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dict[str, Parameters]:
-    """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones.
-
-    A large fit that goes on from another has one start: where that one ended.
-    """
+    """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones."""
     from .estimator import Estimator
 
     r = source.responses
-    if goes_on(source):
-        reached = go_on(source.before, problem, r, model.max_iter)
-        if reached is not None:
-            return {"update": reached}
     votes = expect_from_votes(problem)
     by_vote = problem.maximise(votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -296,24 +281,6 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     return starts
 
 
-def go_on(before: Any, problem: Problem, r: Answers, max_iter: int) -> Parameters | None:
-    """The parameters of the fit before, for answers that hold more; None if there are other labels or classes.
-
-    Workers who were not there start as the crowd answers on the whole.
-    """
-    prior, learned, known, workers = problem.prior, before.learned, before.names, problem.workers
-    worker, label, k = (
-        lookup(old, to_column(there))
-        for old, there in ((known.workers, r.workers), (known.labels, r.labels), (known.classes, r.classes))
-    )
-    if learned.kind != workers.name or (label < 0).any() or not np.array_equal(k, np.arange(len(known.classes))):
-        return None
-    if prior.parts is not None and before.course.smoothing is not None:
-        prior = make_pair(prior.parts, before.course.smoothing)
-    crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
-    logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
-    given = Parameters(Distributions(logs, logs, 0.0), learned.structure, prior)
-    return given if max_iter == 0 else problem.maximise(problem.expect(given, Trail()), prior)
 
 
 def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:

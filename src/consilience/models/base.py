@@ -1,12 +1,13 @@
-"""What every model of labels has: `fit`, a result that is assigned once, and methods that read it or apply it."""
+"""What users call of an estimator: `fit`, a result that is assigned once, and methods that read it or apply it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 from ..answers.answers import Answers
 from ..answers.columns import Values, to_column
@@ -16,8 +17,9 @@ from ..answers.tagging import are_tags
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.register import complete
 from ..engines import open_engine
-from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, parameter_error
-from ..inference.estimator import Fitted, LabelEstimator, describe_call
+from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, listing, parameter_error, shorten
+from ..inference import estimator
+from ..inference.estimator import Fitted, LabelEstimator, describe_call, list_defaults
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
@@ -25,51 +27,32 @@ from ..results.findings import Finding
 from ..results.fitting import align, fit_source, make_source
 from ..results.result import Result
 from ..results.source_kinds import check_kind
+from . import MODELS, OTHERS, model_class
 from .opening import open_gold_tables, open_posed
-from .register import MODELS
 
 if TYPE_CHECKING:
+    from ..documents.charts import Chart
+    from ..documents.document import Document
     from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
-    from ..results.prediction import Applied
+    from ..results.prediction import Others
     from ..results.saving import SavedModel
     from .updating import Update
 
 # Labels that a notebook shows.
 FIRST = 5
 Value = TypeVar("Value")
-_PROBABILITIES = "The class probabilities are in posterior_; predict_proba(responses) gives those of other items."
-# What is meant by names of attributes that no model has, but that other packages do.
-MEANT = {
-    **dict.fromkeys(("probabilities", "probabilities_", "proba_", "probas_", "predict_proba_"), _PROBABILITIES),
-    **dict.fromkeys(("posterior", "posteriors_"), _PROBABILITIES),
-    **dict.fromkeys(("labels", "predictions_"), "The fused labels are in labels_; to_frame() has them as a table."),
-    **dict.fromkeys(("confidence", "confidence_"), "to_frame() has the confidence of each label."),
-    **dict.fromkeys(("errors_", "confusion_matrix_"), "Confusion matrices of the workers are in confusion_."),
-    "partial_fit": "Only DawidSkene and HiddenMarkov can be fitted in batches.",
-    "workers_": "The ids of the workers are in result_.names.workers, and beside their figures in worker_report().",
-    "scale_check_": "Whether whole numbers are a scale is in result_.scale_check.",
-    "responses_": "The answers of the fit are in result_.answers.",
-    "explain_calibration": "Use result_.explain_calibration().",
-    **dict.fromkeys(
-        ("expected_accuracy_low_", "expected_accuracy_high_"),
-        "The share of right labels and the ends of its interval are in result_.expected_accuracy.",
-    ),
-}
-
-
 # Where attributes and methods apply that not all fitted models have; see `Found.missing`, too.
 APPLIES: dict[str, Callable[[Result], bool]] = {
     "comparison_": lambda found: found.by_fuse,
     "copies_": lambda found: bool(found.copies),
-    "soft_check_": lambda found: found.soft_check is not None,
     **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
     "to_masks": lambda found: found.task.name == "masks",
     "drift_report": lambda found: found.drift is not None,
     "changes": lambda found: found.update is not None,
     **dict.fromkeys(
-        ("classifier_", "classifier_report", "disagreements", "explain_features", "feature_findings_"),
+        ("classifier_", "classifier_report", "disagreements", "explain_features"),
         lambda found: found.guidance is not None,
     ),
 }
@@ -101,12 +84,18 @@ class Found(Generic[Value]):
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class Model(Fitted[Result], LabelEstimator):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 
-    Parameters are keyword arguments, stored as given and checked when `fit` is called; what was learned is in
-    attributes that end in an underscore, which read from one result that is assigned when the fit is complete.
+    Parameters are keyword arguments, the annotated attributes of a model. They are stored as given and checked when
+    `fit` is called. What was learned is in attributes that end in an underscore, which read from one result that is
+    assigned when the fit is complete.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     labels_ = Found(lambda found: found.labels.values, "The fused label of each item.")
     posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
@@ -132,9 +121,6 @@ class Model(Fitted[Result], LabelEstimator):
         "What a shuffled graph tells, of a model that `fuse` made with a graph.",
         ("No graph was checked: that is done by fuse.", "Call fuse(source, graph)."),
     )
-    soft_check_ = Found(
-        lambda found: found.soft_check, "How `fuse` chose among ways of fusing soft votes; None for other answers."
-    )
 
     @property
     def findings_(self) -> list[Finding]:
@@ -150,10 +136,12 @@ class Model(Fitted[Result], LabelEstimator):
         self._result = complete(self, found)
         return self
 
-    def _restore(self, saved: SavedModel) -> Self:
-        """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
-        self._check()
-        return self._adopt(saved.read_result(self))
+    @classmethod
+    def _restore(cls, saved: SavedModel) -> Self:
+        """The model that `save` wrote, after a look at whether it can be one."""
+        model = cls(**saved.parameters)
+        model._check()
+        return model._adopt(saved.read_result(model))
 
     def fit(
         self,
@@ -216,18 +204,17 @@ class Model(Fitted[Result], LabelEstimator):
         responses: object,
         graph: object,
         gold: object,
-        engine: object,
         features: object = None,
         item_prior: object = None,
-    ) -> Applied:
-        """Return what was learned, ready to be applied to other answers."""
-        from ..results.prediction import Applied, add_content
+    ) -> Others:
+        """What was learned, ready to be applied to other answers."""
+        from ..results.prediction import Others
 
-        fusion = self.result_
+        found = self.result_
         self._check()
         r = None if responses is None and features is not None else self._read(responses)[1]
-        gold = fusion.task.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
-        return Applied(self, fusion, add_content(self, fusion, r, features, item_prior), graph, gold, engine)
+        known = found.task.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
+        return Others(self, found, r, graph, known, features, item_prior)
 
     def _read(self, responses: object) -> tuple[AnyKind, Answers]:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
@@ -270,7 +257,7 @@ class Model(Fitted[Result], LabelEstimator):
         -------
         ndarray of shape (n_items, n_classes)
         """
-        return self._apply(responses, graph, gold, engine, features, item_prior).find_probabilities()
+        return self._apply(responses, graph, gold, features, item_prior).find_probabilities(engine)
 
     def predict(
         self,
@@ -301,12 +288,12 @@ class Model(Fitted[Result], LabelEstimator):
         ndarray or table
         """
         check_truth("as_frame", "predict", as_frame)
-        applied = self._apply(responses, graph, gold, engine, features, item_prior)
-        labels = applied.find_labels()
+        others = self._apply(responses, graph, gold, features, item_prior)
+        labels = others.find_labels(engine)
         if not as_frame:
             return labels.values
         arranged = self.result_.task.arrange(labels, labels.shown, None)
-        return build_frame(labels.list_columns() if arranged is None else arranged, applied.source.responses.backend)
+        return build_frame(labels.list_columns() if arranged is None else arranged, others.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -319,7 +306,7 @@ class Model(Fitted[Result], LabelEstimator):
         responses, graph, gold, engine
             As for `fit`.
         """
-        return self._apply(responses, graph, gold, engine).score()
+        return self._apply(responses, graph, gold).score(engine)
 
     def __dir__(self) -> list[str]:
         """The names that apply to what was fitted."""
@@ -334,14 +321,6 @@ class Model(Fitted[Result], LabelEstimator):
             return name not in APPLIES or APPLIES[name](found)
 
         return [name for name in names if applies(name)]
-
-    if not TYPE_CHECKING:  # to which every attribute would exist
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise the error for an attribute that is not there, with the one that is usually meant."""
-            if name not in MEANT:
-                return object.__getattribute__(self, name)  # which fails as before: a property may say why
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {MEANT[name]}")
 
     def _describe(self) -> str:
         found = self.result_
@@ -593,20 +572,19 @@ class Model(Fitted[Result], LabelEstimator):
             Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
             the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
         """
-        from ..results.saving import save_result
+        from ..results.saving import write_model
+
+        return write_model(to_path("path", "save", path), **self._to_saved(answers, texts))
+
+    def _to_saved(self, answers: bool, texts: bool) -> dict[str, Any]:
+        """What a file says of the model."""
+        from ..results.saving import describe_model
 
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
-        kind, target = type(self).__name__, to_path("path", "save", path)
-        if kind not in {entry.class_name for entry in MODELS.values()}:
-            raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
-        try:
-            self._check_learned(self.result_.learned.structure)
-        except ValueError as error:
-            raise StoreError(
-                "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
-            ) from error
-        return save_result(self.result_, self.get_params(), target, answers=answers, texts=texts)
+        if type(self).__name__ not in class_names():
+            raise StoreError(f"A {type(self).__name__} is not one of this package's models, and cannot be saved.")
+        return describe_model(self.result_, self.get_params(), answers=answers, texts=texts)
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document, Facts
@@ -739,7 +717,7 @@ class Model(Fitted[Result], LabelEstimator):
         columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
         return build_report(found.task.name_keys(columns), found.backend)
 
-    update_: Found[Update] = Found(
+    update_: ClassVar[Found[Update]] = Found(
         lambda found: found.update,
         "What the last `update` brought, in numbers.",
         ("This model was not updated since it was fitted or loaded.", "Call update(responses)."),
@@ -756,17 +734,9 @@ class Model(Fitted[Result], LabelEstimator):
     ) -> Self:
         """Add answers, known labels or edges to those of the fit, and fit the model to all of them.
 
-        The result is that of a fit to all answers, up to `tol`. Items, workers and labels may be new, and sequences may
-        grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
-        `update_` counts what is new.
-
-        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
-        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
-        that is learned, and which workers copy each other. ``result_.explain_calibration()`` says so. With 500,000
-        answers or more, the loop then also starts from where the fit stood, which takes a few iterations. With fewer it
-        starts as `fit` does, which is fast enough: another start can lead to another result. After a tenth, or with new
-        known labels, everything is fitted again from the beginning. A model from `consilience.fuse` is compared with
-        majority vote again after each update, and for this its power is found again, too.
+        The result is that of a fit to all answers. Items, workers and labels may be new, and sequences may grow.
+        `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
+        `update_` counts what is new. A model from `consilience.fuse` is compared with majority vote again.
 
         Parameters
         ----------
@@ -826,3 +796,93 @@ def need_fuse(found: Result, value: Value) -> Value:
             Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
         )
     return value
+
+
+class Standalone(Fitted[estimator.Found]):
+    """An estimator with a result of its own, such as a ranking: parameters, `fit`, and a frozen dataclass.
+
+    It shares saving, documents and the command line with the models of labels, and nothing else. A subclass has a
+    constructor, `fit`, which ends in `_adopt`, `overview`, `page`, and the attributes below. It is found by its line
+    in `consilience.models`.
+
+    Attributes
+    ----------
+    result_type : type
+        The dataclass. Its `shapes` say what saved arrays must look like, see `consilience.results.saving`; its method
+        `check_saved`, if it has one, raises a `ValueError` unless its fields go together. It has a field `backend`, the
+        frame library of tables.
+    charts : dict
+        What draws each chart of a result, by name; the first one is the default.
+    """
+
+    result_type: ClassVar[Any]
+    charts: ClassVar[Mapping[str, Callable[[Any], Chart | None]]] = {}
+    findings_: list[Finding]
+
+    def _adopt(self, found: estimator.Found) -> Self:
+        """Take a result as that of this model; return the model itself."""
+        self._result = found
+        return self
+
+    @abstractmethod
+    def fit(self, answers: Any, *, gold: Any = None) -> Self:
+        """Learn from what users bring, and from what is known of it."""
+
+    @abstractmethod
+    def overview(self, title: str = "") -> Document:
+        """What terminals, notebooks and JSON show."""
+
+    @abstractmethod
+    def page(self, title: str = "") -> Document:
+        """The report."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one file, without pickle; `consilience.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        from ..results.saving import write_model
+
+        parameters = {name: None if name == "callback" else value for name, value in self.get_params().items()}
+        return write_model(to_path("path", "save", path), type(self).__name__, parameters, self.result_)
+
+    @classmethod
+    def _restore(cls, saved: SavedModel) -> Self:
+        """The model that `save` wrote, after a look at whether it can be one."""
+        model = cls(**saved.parameters)
+        model._check()
+        found = saved.read_part(cls.result_type, saved.fusion, saved.path)
+        if hasattr(found, "check_saved"):
+            found.check_saved()
+        saved.check_all_was_read()
+        return model._adopt(found)
+
+    def _repr_html_(self) -> str:
+        from ..documents.document import Document
+        from ..documents.notebook import to_cells
+
+        call = describe_call(self)
+        return to_cells(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))
+
+
+def class_names() -> dict[str, str]:
+    """The names in the register of all that files may hold, by the name of its class."""
+    return {entry.rpartition(".")[2]: name for name, entry in (MODELS | OTHERS).items()}
+
+
+def restore(saved: SavedModel) -> Any:
+    """The fitted model in a file: one of those of the register, and nothing else."""
+    from ..results.saving import compare_names
+
+    names = class_names()
+    if saved.model not in names:
+        raise StoreError(
+            f"The file holds a model {shorten(saved.model)}, which this release does not know.",
+            f"It knows {listing(names)}.",
+        )
+    owner = model_class(names[saved.model])
+    compare_names("parameter", list_defaults(owner), saved.parameters)
+    return owner._restore(saved)

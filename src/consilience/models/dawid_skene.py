@@ -94,8 +94,6 @@ class DawidSkene(StreamingModel):
         smoothing moves with the fit: there it is a guide.
     n_iter_, converged_ : int, bool
         How the fit ended.
-    feature_findings_ : FeatureFindings or None
-        With `features`: whether they are used, and why. `explain_features` says it in words.
     classifier_ : classifier or None
         With `features`: what tells classes from features, trained on all items; None if features are not used.
 

@@ -1,46 +1,177 @@
-"""One fusion: the model that what is given calls for, the fit, and what checks say of it."""
+"""Fusion of one question or of several: the model that what is given calls for, the fit, and what checks say of it."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
+from ..answers import translate
+from ..answers.answers import Answers
 from ..answers.graph import Graph
+from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
-from ..arguments import is_among
+from ..arguments import check_questions, is_among, split_by_question
 from ..checks.register import judge
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
-from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, warn
+from ..errors import (
+    DataWarning,
+    InputError,
+    ManyQuestionsError,
+    ParameterError,
+    Python,
+    Sentence,
+    about,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+    warn,
+)
+from ..formats.sources import find_source, open_table
+from ..inference.copies import find_groups
 from ..inference.em import Progress
-from ..inference.estimator import list_defaults, renew
-from ..inference.sharing import Together
+from ..inference.estimator import LatentEstimator, list_defaults, renew
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
+from ..kernels import Floats
+from ..kinds import find_kind
+from ..kinds.tag_tables import find_separators
 from ..limits import keep_to
-from ..results.fitting import align, fit_questions, make_source
+from ..results.fitting import align, fit_source, make_source
 from ..results.source_kinds import check_kind
-from .base import Model
+from . import MODELS, model_class
+from .base import Model, Standalone
 from .dawid_skene import DawidSkene
-from .opening import Prepared
-from .register import MODELS, model_class
-from .standalone import Standalone
+from .opening import Prepared, keep_answered, prepare, split_gold
 
 log = logging.getLogger("consilience")
 
 # Of so many linked items the graph is tried; of more only where it is asked for, since it takes many fits.
 FEW_ITEMS = 30_000
+# What may be given for each question.
+SCALE = ("classes", "ordered", "positions")
+SPLIT = (*SCALE, "separator")
+# From the first probability on questions count as separate, and up to the second as one.
+MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
+
+# A question before it is fitted: the model, what it is fitted to, and fields of its result that are known.
+Posed: TypeAlias = tuple[Model, Source, Graph | None, dict[str, Any]]
 
 
-class Posed(NamedTuple):
-    """A question before it is fitted: the model, what it is fitted to, and fields of its result that are known."""
+class Shared(NamedTuple):
+    """What was found of all questions together.
 
-    model: Model
-    source: Source
-    graph: Graph | None
-    beside: dict[str, Any]
+    Attributes
+    ----------
+    own : float
+        The probability that a question calls for a skill of its own. At 1 questions are as separate fits.
+    easiness : dict
+        How easy each question is, compared with the others; 1 is their geometric mean.
+    trace : array
+        The objective of all questions together; it never falls.
+    """
+
+    own: float
+    easiness: dict[str, float]
+    trace: Floats
+
+    def describe(self) -> str:
+        """Whether skills carry over, in words."""
+        same = f"with probability {1 - self.own:.2f} a worker has the same in a question as in all"
+        if self.own > MOSTLY_OWN:
+            return f"Skills hardly carry over from one question to another: {same}. Each is fused nearly as if alone."
+        if self.own > MOSTLY_SAME:
+            return f"Skills carry over in part: {same}. Each question says a little about the others."
+        return f"Skills carry over from one question to another: {same}."
+
+
+def are_answers(source: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether a source is a mapping from questions to their answers, as `scan_answers` returns."""
+    return isinstance(source, Mapping) and bool(source) and all(find_kind(each) is not None for each in source.values())
+
+
+def list_labels(columns: dict[str, Any]) -> list[str] | None:
+    """The questions that `label` names; None if it is one column, whose name is then there as text."""
+    names = check_questions(columns.get("label"), "fuse")
+    if names is not None and len(names) == 1:
+        columns["label"] = names[0]
+    return None if names is None or len(names) == 1 else names
+
+
+def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -> list[str] | None:
+    """The questions that a table of a platform, or the file of a tool, has answers to, if these are several.
+
+    `error` is what reading it as one question met. A warning tells of the questions.
+    """
+    names = list(error.questions) if isinstance(error, ManyQuestionsError) else []
+    unclear = error.keyword == "label" and columns.get("label") is None and isinstance(source, (str, os.PathLike))
+    if not names and unclear and find_source(os.fspath(source), columns.get("format")) is not None:
+        table = open_table(os.fspath(source), columns.get("format"))[0]
+        names = [str(name) for name in table.names if name not in ("item", "worker", "gold")]
+    if len(names) < 2:
+        return None
+    warn(
+        DataWarning(
+            f"There are answers to {len(names)} questions: {listing(names, len(names))}. Each of them is fused.",
+            Sentence("To fuse one of them, give {label}.", label=names[0]),
+            keyword="label",
+        )
+    )
+    return names
+
+
+def open_questions(
+    source: Any, names: Sequence[str], graph: object, gold: object, columns: Mapping[str, Any], block: object
+) -> Callable[[str], Prepared]:
+    """What opens a question by its name, which has a column of its own in a table, or answers of its own."""
+    check_questions(list(names), "fuse")
+    known = split_gold(gold, names)
+    if are_answers(source):
+        if columns:
+            raise ParameterError(f"Columns ({listing(columns)}) cannot be named for answers: they are read already.")
+        return lambda name: prepare(source[name], graph, known.get(name), None, block)
+    if find_kind(source) is not None:
+        raise ParameterError(
+            "Several questions are read from a table, or each has answers of its own.",
+            Sentence("Give the table, or a file, with {label}."),
+            "Or give a mapping from each question to its answers.",
+            keyword="label",
+        )
+    if columns.get("gold"):
+        raise ParameterError(
+            Sentence("{gold_column} is for one question.", gold_column=None),
+            Sentence("Give known labels of several with {gold}."),
+            keyword="gold_column",
+        )
+    form = columns.get("format")
+    if isinstance(source, (str, os.PathLike)):
+        table, form = open_table(os.fspath(source), form)
+    else:
+        table = open_frame(source)
+    split = {role: split_by_question(role, columns[role], names) for role in SCALE if role in columns}
+    split["separator"] = find_separators(columns.get("separator"), names, "fuse", lambda: table)
+
+    def open_question(name: str) -> Prepared:
+        read = {role: value for role, value in columns.items() if role not in SPLIT}
+        read |= {role: each[name] for role, each in split.items() if name in each}
+        read |= {"label": name, "format": form}
+        # Known labels beside the answers belong to one question, unless the form of the table tells whose.
+        if gold is None and not translate(table, None, {**dict.fromkeys(ROLES), "label": name}).format:
+            read["gold"] = False
+        rows = keep_answered(table, name, bool(read.get("separator")))
+        if name in table.names and table.n_rows and not rows.n_rows:
+            raise InputError(
+                f"Question {shorten(name)} has no answers: its column is empty throughout.",
+                Sentence("Leave it out of {label}."),
+                keyword="label",
+            )
+        return prepare(rows, graph, known.get(name), read, block)
+
+    return open_question
 
 
 def fuse_prepared(
@@ -53,15 +184,17 @@ def fuse_prepared(
     item_prior: Any,
     parameters: Mapping[str, Any],
     source_kind: str | None,
-) -> tuple[dict[Any, Any], Together | None, list[Any]]:
+) -> tuple[dict[Any, Any], Shared | None]:
     """Fuse one question, whose name is None, or several, each of which `opening` opens; see `fuse` and `fit_posed`."""
     source_kind = None if source_kind is None else check_kind(source_kind)
-    posed = {}
+    posed: dict[Any, Posed] = {}
     with open_engine(engine) as working:
         for name in names:
             with about(name):
                 prepared = opening(name)
-                chosen, prepared, beside = choose_estimator(prepared, model, parameters, working, name is not None)
+                chosen, answers, graph, beside = choose_estimator(
+                    prepared, model, parameters, working, name is not None
+                )
                 if callback is not None and "callback" in chosen.get_params():
                     chosen = chosen.set_params(callback=callback)
                 if isinstance(chosen, Standalone):
@@ -72,16 +205,16 @@ def fuse_prepared(
                             raise ParameterError(refusal, "Leave it out.", keyword=option)
                     if name is not None:
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
-                    return {None: chosen.fit(prepared.answers, gold=prepared.gold)}, None, []
-                source = make_source(chosen, prepared.answers, prepared.gold, features, item_prior, prepared.task)
-                posed[name] = Posed(chosen, source, align(chosen, source.responses, prepared.graph), beside)
+                    return {None: chosen.fit(answers, gold=prepared.gold)}, None
+                source = make_source(chosen, answers, prepared.gold, features, item_prior, prepared.task)
+                posed[name] = chosen, source, align(chosen, source.responses, graph), beside
         return fit_posed(posed, working, source_kind)
 
 
 def choose_estimator(
     prepared: Prepared, model: str | Model, parameters: Mapping[str, Any], engine: Engine, is_one_of_several: bool
-) -> tuple[Any, Prepared, dict[str, Any]]:
-    """The model to fuse by, what it is fitted to, and fields of the result that are known already.
+) -> tuple[Any, Answers, Graph | None, dict[str, Any]]:
+    """The model to fuse by, the answers and the graph that it is fitted to, and known fields of the result.
 
     Answers may turn out to be on a scale, and items to be linked. Of several questions, workers are of types if nothing
     else is said.
@@ -160,24 +293,36 @@ def choose_estimator(
         chosen = chosen.set_params(workers=NominalWorkers.name)
 
     beside = {"scale_check": scale, "soft_check": soft, "blocked": prepared.blocked, "n_blocked": prepared.n_blocked}
-    return chosen, prepared._replace(answers=answers, graph=graph), beside
+    return chosen, answers, graph, beside
 
 
 def fit_posed(
     posed: Mapping[Any, Posed], engine: Engine, source_kind: str | None
-) -> tuple[dict[Any, Model], Together | None, list[Any]]:
-    """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
-    sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
-    own, models = [each.model for each in posed.values()], {}
-    with keep_to(next((each.responses.memory for each in sources), None)):
-        settled, results, together, shared = fit_questions(
-            own, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
-        )
-        for (name, each), source, result in zip(posed.items(), settled, results, strict=True):
+) -> tuple[dict[Any, Model], Shared | None]:
+    """Fitted and judged models by question, and what was found of all questions together.
+
+    Questions whose workers are of types are fitted together first: a question is then an ordinary fit, in which the
+    probability that a worker is of a type comes from the other questions.
+    """
+    from ..inference.sharing import can_share, fit_together
+
+    models, shared, types = dict[Any, Model](), None, dict[Any, Any]()
+    with keep_to(next((source.responses.memory for _, source, *_ in posed.values()), None)):
+        copies = {name: find_groups(source, engine) for name, (_, source, *_) in posed.items()}
+        typed = [name for name, (model, *_) in posed.items() if can_share(model)]
+        if len(typed) > 1:
+            once = [posed[name][1].count_once(copies[name]) for name in typed]
+            estimators = [model for model, *_ in map(posed.__getitem__, typed) if isinstance(model, LatentEstimator)]
+            together = fit_together(estimators, once, [posed[name][2] for name in typed], engine)
+            types = dict(zip(typed, together.types, strict=True))
+            easiness = dict(zip(typed, together.easiness.tolist(), strict=True))
+            shared = Shared(together.own, easiness, together.trace)
+        for name, (model, source, graph, beside) in posed.items():
             with about(name):
-                known = replace(result, **each.beside)
-                found, changed = judge(each.model, known, source, each.graph, engine)
-            known_to_model = {key: value for key, value in changed.items() if key in each.model.get_params()}
-            models[name] = each.model.set_params(**known_to_model)._adopt(found)
-    names = list(posed)
-    return models, together, [names[place] for place in shared]
+                settled = replace(source, worker_types=types.get(name))
+                asked: dict[str, Any] = {"copies": copies[name], "count_copies_once": True, "source_kind": source_kind}
+                found = replace(fit_source(model, settled, graph, engine, **asked), **beside)
+                found, changed = judge(model, found, settled, graph, engine)
+                known_to_model = {key: value for key, value in changed.items() if key in model.get_params()}
+                models[name] = model.set_params(**known_to_model)._adopt(found)
+    return models, shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from ..answers.answers import Answers
@@ -29,7 +29,6 @@ def chain_of(found: Result) -> ChainParameters:
     return cast(ChainParameters, found.learned.structure)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class HiddenMarkov(StreamingModel):
     r"""Fuse answers about sequences: tokens of a sentence, epochs of a night, frames of a film.
 
@@ -76,9 +75,7 @@ class HiddenMarkov(StreamingModel):
     initial_ : ndarray of shape (n_classes,)
         Distribution of the first position.
     coupling_ : float
-        The coupling used.
-    coupling_scores_ : list of CouplingScore
-        How well each coupling predicted hidden answers; empty if the coupling was given.
+        The coupling used. ``result_.coupling_scores`` has how well each one predicted hidden answers.
 
     Examples
     --------
@@ -94,7 +91,6 @@ class HiddenMarkov(StreamingModel):
     """
 
     coupling_ = Found(lambda found: cast(float, found.coupling), "How far the chain is believed.")
-    coupling_scores_ = Found(lambda found: found.coupling_scores, "How well each coupling predicted hidden answers.")
     transition_ = Found(lambda found: chain_of(found).transition, "Transition matrix [from, to].")
     initial_ = Found(lambda found: chain_of(found).initial, "Distribution of the first position.")
 
@@ -138,18 +134,15 @@ class HiddenMarkov(StreamingModel):
         super()._check_size(r, graph)
 
     def _make_structure(self, source: Source, parts: Parts) -> Chain:
-        """The chain; a coupling that is to be learned is that of the fit before, or stands at 1."""
-        r, known = source.responses, None if source.before is None else source.before.coupling
-        coupling = (1.0 if known is None else known) if self._learns_coupling else float(self.coupling)
+        """The chain; a coupling that is to be learned stands at 1."""
+        r, coupling = source.responses, 1.0 if self._learns_coupling else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*parts, coupling, allowed)
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
         problem, scores = self._pose(source, graph, engine), list[CouplingScore]()
-        if self._learns_coupling and source.before is not None and source.before.coupling_scores:
-            scores = source.before.coupling_scores
-        elif self._learns_coupling and count_units(source.responses) > 1:
+        if self._learns_coupling and count_units(source.responses) > 1:
             coupling, scores = learn_coupling(source, problem, self._run, self.seed)
             problem = replace(problem, structure=replace(cast(Chain, problem.structure), coupling=coupling))
         starts = find_starts(self, problem, source)
@@ -178,7 +171,7 @@ class HiddenMarkov(StreamingModel):
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
         first = " It was chosen by the first batch of answers, and kept since." if found.n_batches > 1 else ""
-        return explain_choice(self.coupling_, found.coupling_scores, words) + found.describe_age() + first
+        return explain_choice(self.coupling_, found.coupling_scores, words) + first
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"

@@ -72,9 +72,6 @@ class LatentModel(Model, LatentEstimator):
         "What is added to the soft votes of each worker for each class.",
         ("The workers of this fit have no class_bias_.", "Fit with workers='temperatures'."),
     )
-    feature_findings_ = Found(
-        lambda found: None if found.guidance is None else found.guidance.findings, "What features were found to say."
-    )
 
     def _learn(
         self,
@@ -83,7 +80,6 @@ class LatentModel(Model, LatentEstimator):
         engine: Engine,
         *,
         plan: Plan | None = None,
-        kept: Calibrated | None = None,
         before: Calibrated | None = None,
         past: Past | None = None,
     ) -> Result:
@@ -95,8 +91,6 @@ class LatentModel(Model, LatentEstimator):
             What is fitted, and where.
         plan : Plan, optional
             From where, if that is known.
-        kept : Calibrated, optional
-            A calibration to keep.
         before, past : optional
             Calibration and sums of the earlier batches of a stream.
         """
@@ -126,7 +120,7 @@ class LatentModel(Model, LatentEstimator):
 
         # Calibration and labels.
         opinion = None if guided is None else guided.opinion
-        calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
+        calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before)
         power, reported = calibrated.found.power, confidence.posterior
         if self._rule == "sequence":
             factors = problem.workers.factors(found.workers.log_weights)
@@ -296,7 +290,7 @@ class StreamingModel(LatentModel):
         >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
         (['cat', 'dog'], [6, 6, 6])
         """
-        from ..results.batches import fit_first, fit_next
+        from .updating import fit_first, fit_next
 
         self._check()
         if self._result is None:

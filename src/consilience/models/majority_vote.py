@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..answers.graph import Graph
@@ -13,7 +12,6 @@ from ..results.result import Result
 from .base import Model
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MajorityVote(Model):
     """The label that most workers gave.
 

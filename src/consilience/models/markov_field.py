@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from ..answers.answers import Answers
@@ -13,14 +13,12 @@ from ..engines import Engine, open_engine
 from ..errors import InputError, ParameterError, Sentence, plural
 from ..inference.em import Fit, Parameters, Problem, run_em
 from ..inference.estimator import LatentEstimator, Parts, Plan
-from ..inference.fields import MULTIPLES, choose_coupling, choose_fit, fit_apart, settle, weigh_graph
+from ..inference.fields import choose_coupling, choose_fit, fit_apart, settle, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
 from ..inference.sources import Source
-from ..inference.starts import check_messages, find_starts, goes_on
+from ..inference.starts import check_messages, find_starts
 from ..inference.structures import Statistics, StructureParameters, Summary
 from ..inference.structures.field import (
-    LEAST_UNIT,
-    MOST_COUPLING,
     Field,
     FieldParameters,
     FieldSummary,
@@ -36,7 +34,6 @@ from .latent import LatentModel
 from .opening import open_gold_tables
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MarkovField(LatentModel):
     r"""Fuse answers about the nodes of a network: papers and citations, people and ties, pixels, nearest neighbours.
 
@@ -79,10 +76,8 @@ class MarkovField(LatentModel):
         inferred anew; the trace begins there.
     coupling_ : float
         The coupling used, for edges of weight 1. Where edges have weights, it is told in words for edges of the
-        `usual_weight`.
-    coupling_scores_ : list of CouplingScore
-        Each coupling that was tried, with the mean log probability of the answers to a hidden item and its standard
-        error. Empty if the coupling was given, or if there was nothing to choose by.
+        `usual_weight`. ``result_.coupling_scores`` has each coupling that was tried, with the mean log probability of
+        the answers to a hidden item and its standard error.
 
     Notes
     -----
@@ -103,7 +98,6 @@ class MarkovField(LatentModel):
     """
 
     coupling_ = Found(lambda found: cast(float, found.coupling), "Nats per agreeing neighbour, for weight 1.")
-    coupling_scores_ = Found(lambda found: found.coupling_scores, "How well each coupling predicted hidden items.")
 
     _structure_type: ClassVar[type[StructureParameters]] = FieldParameters
     _summary_type: ClassVar[type[Summary]] = FieldSummary
@@ -138,13 +132,6 @@ class MarkovField(LatentModel):
                 keyword="max_iter",
             )
 
-    def _check_learned(self, found: StructureParameters) -> None:
-        field, given = cast(FieldParameters, found), self._given_coupling
-        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
-        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
-        if not agrees or field.inference != self.inference:
-            raise ValueError("the field is not the one that the parameters call for")
-
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:
         return weigh_graph(r, graph, self.coupling, self.degree_normalised, self.listeners)
 
@@ -158,13 +145,11 @@ class MarkovField(LatentModel):
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""
-        posed, scores, before = self._pose(source, graph, engine), list[CouplingScore](), source.before
+        posed, scores = self._pose(source, graph, engine), list[CouplingScore]()
         apart, alone = fit_apart(posed, self._run)
         settled = settle(posed, alone) if find_linked(cast(Graph, graph)).any() else posed
         coupling = self._given_coupling
-        if self._learns_coupling and before is not None and before.coupling_scores:
-            coupling, scores = before.coupling, before.coupling_scores
-        elif self._learns_coupling:
+        if self._learns_coupling:
             first = next(iter(self._set_off(source, posed, settled).values()))
             agreeing = self._run(settled, first)
             hidden = None if settled is posed else hide_from_fit(source, apart, alone, self.seed)
@@ -183,10 +168,10 @@ class MarkovField(LatentModel):
         These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
         many, the workers of a start are all alike, and the first posteriors hardly better than votes.
         """
-        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0 and not goes_on(source)
+        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0
         early = replace(problem, prior=posed.prior.settle()) if begins else problem
         starts = find_starts(self, early, source)
-        if isinstance(self.start, str) and self.start == "dawid-skene" and not goes_on(source):
+        if isinstance(self.start, str) and self.start == "dawid-skene":
             found = fit_apart(early, self._run)[1]
             summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
             own = early.maximise(Statistics(found.statistics.counts, summary), found.parameters.prior)
@@ -261,7 +246,7 @@ class MarkovField(LatentModel):
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + found.describe_age() + heard
+        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + heard
 
     @property
     def usual_weight(self) -> float:

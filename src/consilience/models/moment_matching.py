@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from ..results.result import Course, Labels, Result
 from .base import Model
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MomentMatching(Model):
     r"""Learn confusion matrices and class prior from which answers occur together, without EM.
 

@@ -1,16 +1,18 @@
-"""What is fitted and fused, opened in one place: answers, known labels and a graph."""
+"""What is fitted and fused, opened in one place: answers, known labels and a graph, of one question or several."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..answers.answers import Answers
-from ..answers.columns import Values
+from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
-from ..answers.tables import Table, open_frame
+from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, ParameterError, Sentence, listing, warn_of
 from ..kinds import find_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
@@ -47,11 +49,6 @@ class Prepared(NamedTuple):
     blocked: Values | None = None
     may_be_scale: bool = True
     n_blocked: tuple[int, int] | None = None
-
-    @property
-    def layout(self) -> str:
-        """The form of the table of answers, if it was none with one row per answer."""
-        return self.answers.format
 
 
 def prepare(
@@ -182,3 +179,65 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
     kind = kind or find_kind(opened)
     assert kind is not None
     return kind.pose(opened)
+
+
+def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
+    """The known labels of each question that has some.
+
+    They are a mapping from questions, or a table, or a file, with a column for each question; or one with columns
+    question and label, such as `Questions.to_frame` returns.
+    """
+    if gold is None or gold is False:
+        return dict.fromkeys(names, gold) if gold is False else {}
+    if isinstance(gold, Mapping) and set(gold) <= set(names) and not any(map(is_plain, gold.values())):
+        return dict(gold)
+    if isinstance(gold, (list, tuple)) and len(gold) == 1:
+        gold = gold[0]
+    from ..formats.reading import open_path
+
+    opened = open_path(gold) if isinstance(gold, (str, os.PathLike)) else gold
+    if is_table(opened):
+        table = open_frame(opened, "gold")
+        there, in_rows = [name for name in names if name in table.names], "question" in table.names
+        asked = np.array(list(map(str, to_values(table.read("question")).tolist())) if in_rows else [], object)
+        # A question may itself be called question, or label.
+        if in_rows and (not there or ("label" in table.names and set(asked) & set(names))):
+            places = {name: np.flatnonzero(asked == name) for name in names}
+            said = {"known label": "label" if "label" in table.names else None}
+            return {name: replace(table.keep(each), preferred=said) for name, each in places.items() if len(each)}
+        if there:
+            rows = {name: table.keep(find_present(table.read(name))) for name in there}
+            return {name: replace(each, preferred={"known label": name}) for name, each in rows.items()}
+    raise InputError(
+        f"It is not clear to which questions the known labels belong. The questions are {listing(names, len(names))}.",
+        "Give {question: known labels}, or a table with a column for each question.",
+        keyword="gold",
+    )
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a label, and not known labels of a question."""
+    return (
+        value is None
+        or isinstance(value, (bool, int, float, np.generic))
+        or (isinstance(value, str) and not os.path.exists(value))
+    )
+
+
+def open_rows(source: object) -> Table:
+    """The table of answers, or the one at a path."""
+    from ..formats.sources import open_table
+
+    return open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
+
+
+def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
+    """The rows in which a question has an answer. Of sets an empty cell may be one: all rows, if any has an answer."""
+    if label not in table.names or table.lists(label) is not None:
+        return table  # whoever reads it knows
+    if not are_sets:
+        rows = find_present(table.read(label))
+        return table if len(rows) == table.n_rows else table.keep(rows)
+    cells = to_values(table.read(label)).tolist()
+    is_answered = any(not is_missing(cell) and str(cell).strip() for cell in cells)
+    return table if is_answered else table.keep(np.empty(0, np.int64))

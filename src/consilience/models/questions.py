@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import numpy as np
@@ -18,20 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, add_values, find_present, is_missing, lookup, to_column, to_values
+from ..answers.columns import Column, add_values, lookup, to_column
 from ..answers.previews import build_report, round_figures
-from ..answers.tables import Table, build_frame, is_table, open_frame
+from ..answers.tables import build_frame
 from ..arguments import check_truth, to_path
 from ..documents.document import Document
 from ..documents.page import describe_questions_page
 from ..engines import open_engine
-from ..errors import InputError, ParameterError, StoreError, listing
-from ..formats.reading import open_path
-from ..formats.sources import open_table
-from ..formats.writing import replace_file, write_table
+from ..errors import InputError, ParameterError, listing
+from ..formats.writing import write_table
 from ..inference.estimator import renew
-from ..inference.sharing import Together
-from ..inference.sources import Source
 from ..kernels import Floats
 from ..kinds.tag_tables import SEPARATOR
 from ..kinds.tags import TagsKind
@@ -40,54 +32,16 @@ from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
 from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE
-from .base import Model
-from .fusing import Posed, fit_posed
-from .opening import open_answers
+from .base import Model, restore
+from .fusing import Posed, Shared, fit_posed
+from .opening import keep_answered, open_answers, open_rows, split_gold
 from .updating import check_answers, join_batch, read_like
 
-FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
-# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
-UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
-# The largest header of a file that may come from anywhere.
-LARGEST_HEADER = 1 << 20
-# From the first probability on questions count as separate, and up to the second as one.
-MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
+if TYPE_CHECKING:
+    from ..results.saving import SavedModel
+
 # The column of tags in tables about one tag each.
 TAG = "tag"
-
-
-class Shared(NamedTuple):
-    """What was found of all questions together.
-
-    Attributes
-    ----------
-    own : float
-        The probability that a question calls for a skill of its own. At 1 questions are as separate fits.
-    easiness : dict
-        How easy each question is, compared with the others; 1 is their geometric mean.
-    trace : array
-        The objective of all questions together; it never falls.
-    """
-
-    own: float
-    easiness: dict[str, float]
-    trace: Floats
-
-    @classmethod
-    def of(cls, together: Together | None, names: Sequence[str]) -> Shared | None:
-        """What is told of a joint fit of some questions; None if there was none."""
-        if together is None:
-            return None
-        return cls(together.own, dict(zip(names, together.easiness.tolist(), strict=True)), together.trace)
-
-    def describe(self) -> str:
-        """Whether skills carry over, in words."""
-        same = f"with probability {1 - self.own:.2f} a worker has the same in a question as in all"
-        if self.own > MOSTLY_OWN:
-            return f"Skills hardly carry over from one question to another: {same}. Each is fused nearly as if alone."
-        if self.own > MOSTLY_SAME:
-            return f"Skills carry over in part: {same}. Each question says a little about the others."
-        return f"Skills carry over from one question to another: {same}."
 
 
 class Questions(Mapping[str, Model]):
@@ -296,20 +250,32 @@ class Questions(Mapping[str, Model]):
         path, answers, texts
             As for `DawidSkene.save`.
         """
-        target = to_path("path", "save", path)
-        shared = None if self.shared_ is None else self.shared_._replace(trace=self.shared_.trace.tolist())._asdict()
-        header = {"format": FORMAT, "version": VERSION, "questions": list(self), "shared": shared}
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            replace_file(target) as beside,
-            zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive,
-        ):
-            archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
-            for number, model in enumerate(self.values()):
-                saved = model.save(Path(folder, "model"), answers=answers, texts=texts)
-                with archive.open(name_member(number), "w", force_zip64=True) as member, saved.open("rb") as source:
-                    shutil.copyfileobj(source, member)
-        return Path(target)
+        from ..results.saving import write_model
+
+        models = {str(number): model._to_saved(answers, texts) for number, model in enumerate(self.values())}
+        fusion = {"names": list(self), "shared": self.shared_, "models": models}
+        return write_model(to_path("path", "save", path), type(self).__name__, {}, fusion)
+
+    @classmethod
+    def _restore(cls, saved: SavedModel) -> Self:
+        """The questions that `save` wrote, each with its model."""
+        from ..results.saving import SavedModel, compare_names
+
+        compare_names("entry of the questions", ("names", "shared", "models"), saved.fusion)
+        names, inner = saved.read(list[str], saved.fusion["names"], "names"), saved.fusion["models"]
+        compare_names("model", [str(number) for number in range(len(names))], inner)
+        models = {
+            name: restore(SavedModel(inner[str(number)], saved.parts, f"models/{number}/fusion"))
+            for number, name in enumerate(names)
+        }
+        # Sets of tags are about items, each with all its tags.
+        results = [model.result_ for model in models.values()]
+        items = {tuple(found.labels.keys) for found in results if not isinstance(found.task, TagsKind)}
+        if not models or len(items) > 1:
+            raise ValueError("the questions are about different items")
+        shared = saved.read(Shared | None, saved.fusion["shared"], "shared")
+        saved.check_all_was_read()
+        return cls(models, shared)
 
     def update(
         self, responses: object = None, gold: object = None, engine: object = None, *, duplicates: str = "error"
@@ -327,135 +293,24 @@ class Questions(Mapping[str, Model]):
         """
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
-        known, posed, table = split_gold(gold, list(self)), {}, None
-        if responses is not None:
-            table = open_rows(responses)
+        known, posed = split_gold(gold, list(self)), dict[str, Posed]()
+        table = None if responses is None else open_rows(responses)
         for name, model in self.items():
             before, rows = model.result_, None
             if table is not None:
                 label = check_answers(before).columns.get("label", name)
                 rows = keep_answered(table, label, isinstance(before.task, TagsKind))
-            batch = join_batch(model, rows if rows is not None and rows.n_rows else None, known.get(name), duplicates)
+                rows = rows if rows.n_rows else None
+            source, *_ = join_batch(model, rows, known.get(name), duplicates)
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
-            posed[name] = Posed(renew(model), Source(batch.answers, batch.gold, task=before.task), None, beside)
+            posed[name] = renew(model), source, None, beside
         with open_engine(engine) as opened:
-            found, together, names = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
-        self._models, self.shared_ = found, Shared.of(together, names)
+            self._models, self.shared_ = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         return self
 
     def page(self, title: str) -> Document:
         """The report."""
         return describe_questions_page(self, title)
-
-
-def name_member(number: int) -> str:
-    """What the file of a question is called in an archive."""
-    return f"models/{number:04d}"
-
-
-def read_questions(path: str, load: Callable[[str], object]) -> Questions | None:
-    """The questions in a file; None if it holds something else. `load` reads the file of a model.
-
-    Nothing in it is compressed, so that no member is larger than the file.
-    """
-    try:
-        archive = zipfile.ZipFile(path)
-    except UNREADABLE:
-        return None  # whoever reads a model says what is wrong
-    with archive, tempfile.TemporaryDirectory() as folder:
-        members = archive.infolist()
-        if not members or members[0].filename != HEADER:
-            return None
-        try:
-            if members[0].file_size > LARGEST_HEADER or any(each.compress_type for each in members):
-                raise ValueError("not as it is written")
-            header = json.loads(archive.read(HEADER))
-            names = header["questions"]
-            if (header["format"], header["version"]) != (FORMAT, VERSION) or not all(
-                type(each) is str for each in names
-            ):
-                raise ValueError("another format")
-            if not names or archive.namelist() != [HEADER, *map(name_member, range(len(names)))]:
-                raise ValueError("other members")
-            models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
-            found = [each.result_ for each in models.values() if isinstance(each, Model)]
-            # Sets of tags are about items, each with all its tags.
-            items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
-            if len(found) < len(names) or len(items) > 1:
-                raise ValueError("not models of labels, or of other items")
-            shared = None
-            if header["shared"] is not None:
-                own, easiness, trace = (header["shared"][name] for name in Shared._fields)
-                own, trace = float(own), np.array(trace, float)
-                easiness = {name: float(each) for name, each in easiness.items() if name in names}
-                shared = Shared(own, easiness, trace)
-                if not (
-                    0 <= own <= 1 and len(easiness) == len(header["shared"]["easiness"]) and np.isfinite(trace).all()
-                ):
-                    raise ValueError("not what is learned")
-            return Questions(cast(Any, models), shared)
-        except StoreError:
-            raise
-        except (AttributeError, KeyError, TypeError, *UNREADABLE) as error:
-            raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
-
-
-def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
-    """The known labels of each question that has some.
-
-    They are a mapping from questions, or a table, or a file, with a column for each question; or one with columns
-    question and label, such as `Questions.to_frame` returns.
-    """
-    if gold is None or gold is False:
-        return dict.fromkeys(names, gold) if gold is False else {}
-    if isinstance(gold, Mapping) and set(gold) <= set(names) and not any(map(is_plain, gold.values())):
-        return dict(gold)
-    if isinstance(gold, (list, tuple)) and len(gold) == 1:
-        gold = gold[0]
-    opened = open_path(gold) if isinstance(gold, (str, os.PathLike)) else gold
-    if is_table(opened):
-        table = open_frame(opened, "gold")
-        there, in_rows = [name for name in names if name in table.names], "question" in table.names
-        asked = np.array(list(map(str, to_values(table.read("question")).tolist())) if in_rows else [], object)
-        # A question may itself be called question, or label.
-        if in_rows and (not there or ("label" in table.names and set(asked) & set(names))):
-            places = {name: np.flatnonzero(asked == name) for name in names}
-            said = {"known label": "label" if "label" in table.names else None}
-            return {name: replace(table.keep(each), preferred=said) for name, each in places.items() if len(each)}
-        if there:
-            rows = {name: table.keep(find_present(table.read(name))) for name in there}
-            return {name: replace(each, preferred={"known label": name}) for name, each in rows.items()}
-    raise InputError(
-        f"It is not clear to which questions the known labels belong. The questions are {listing(names, len(names))}.",
-        "Give {question: known labels}, or a table with a column for each question.",
-        keyword="gold",
-    )
-
-
-def is_plain(value: object) -> bool:
-    """Whether a value is a label, and not known labels of a question."""
-    return (
-        value is None
-        or isinstance(value, (bool, int, float, np.generic))
-        or (isinstance(value, str) and not os.path.exists(value))
-    )
-
-
-def open_rows(source: object) -> Table:
-    """The table of answers, or the one at a path."""
-    return open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
-
-
-def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
-    """The rows in which a question has an answer. Of sets an empty cell may be one: all rows, if any has an answer."""
-    if label not in table.names or table.lists(label) is not None:
-        return table  # whoever reads it knows
-    if not are_sets:
-        rows = find_present(table.read(label))
-        return table if len(rows) == table.n_rows else table.keep(rows)
-    cells = to_values(table.read(label)).tolist()
-    is_answered = any(not is_missing(cell) and str(cell).strip() for cell in cells)
-    return table if is_answered else table.keep(np.empty(0, np.int64))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables

@@ -1,13 +1,9 @@
-"""Updates: more answers, known labels and edges for a fitted model.
+"""More answers for a fitted model: updates, which fit all answers again, and batches of a stream, which are not kept.
 
-In an update all answers are joined (see `consilience.answers.joining`). Calibration, the choice of a coupling and the
-search for copies take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer
-than `SHARE` of the answers have come or changed since the last whole fit.
-
-With very many answers (`LARGE` in `consilience.inference.starts`), the loop also starts from what was learned until
-then: the parameters of workers and structure, and the pseudo-counts of the prior. It ends where a fit to all answers
-ends, after a few iterations. With fewer answers it starts as any fit does. That is fast, too, and EM ends in a maximum
-near its start: few answers have several, and a loop that always goes on stays at a poor one however many answers come.
+What is kept of the batches are statistics that add up, and nothing that grows with the number of answers. With C the
+statistics of all batches so far (expected counts of answers, of classes and of transitions), the next batch is fitted
+as if C were counted with it, and C becomes C plus the statistics of that batch. So a worker's matrix moves by the share
+of new answers among all of theirs.
 """
 
 from __future__ import annotations
@@ -18,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Indices, lookup, to_column
@@ -27,6 +24,7 @@ from ..answers.joining import (
     Joined,
     check_join_policy,
     drop_workers,
+    grow,
     join_responses,
     no_answers,
     read_further,
@@ -34,21 +32,24 @@ from ..answers.joining import (
 from ..answers.tables import open_frame
 from ..checks.register import judge
 from ..engines import open_engine
-from ..errors import InputError, ParameterError, listing, plural
+from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
-from ..inference.estimator import LatentEstimator
+from ..inference.em import expect_from_votes
+from ..inference.estimator import LatentEstimator, Plan, renew
 from ..inference.sources import Source
+from ..inference.structures import Statistics
+from ..inference.workers.priors import make_pair
+from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
 from ..results.fitting import align, fit_source
-from ..results.result import Result
+from ..results.intervals import Past
+from ..results.prediction import check_silence
+from ..results.result import Given, Result
 from .base import Model
 from .opening import open_answers
-
-# A model is fitted from the beginning when so many of the answers have come or changed.
-SHARE = 0.1
 
 
 class Update(NamedTuple):
@@ -66,8 +67,6 @@ class Update(NamedTuple):
         Items whose known label is new, or another one.
     n_changed : int
         Items that were there, and have another label now.
-    kept : bool
-        Whether the power of probabilities, a coupling that is learned and groups of copies were kept.
     columns : dict
         The columns of the table of changes; see `changes`.
     verdict : str or None
@@ -85,7 +84,6 @@ class Update(NamedTuple):
     n_new_labels: int
     n_gold: int
     n_changed: int
-    kept: bool
     columns: dict[str, Column]
     verdict: str | None
     roles: Mapping[str, str]
@@ -99,27 +97,17 @@ class Update(NamedTuple):
 
     def describe_news(self) -> str:
         """Return in words what is new."""
-        parts = [
-            plural(self.n_answers, "new answer"),
-            *([f"{self.n_corrected:,} corrected"] if self.n_corrected else []),
-            *([f"{self.n_retracted:,} retracted"] if self.n_retracted else []),
-            *([f"{self.n_repeated:,} there already"] if self.n_repeated else []),
-            *([plural(self.n_new_items, "new item")] if self.n_new_items else []),
-            *([plural(self.n_new_workers, "new worker")] if self.n_new_workers else []),
-            *([plural(self.n_new_labels, "new label")] if self.n_new_labels else []),
-            *([plural(self.n_gold, "new known label")] if self.n_gold else []),
-        ]
+        done = {"corrected": self.n_corrected, "retracted": self.n_retracted, "there already": self.n_repeated}
+        new = {
+            "new item": self.n_new_items,
+            "new worker": self.n_new_workers,
+            "new label": self.n_new_labels,
+            "new known label": self.n_gold,
+        }
+        parts = [plural(self.n_answers, "new answer")]
+        parts += [f"{n:,} {words}" for words, n in done.items() if n]
+        parts += [plural(n, words) for words, n in new.items() if n]
         return ", ".join(parts)
-
-
-class JoinedBatch(NamedTuple):
-    """The answers of a fit and new ones, with their known labels."""
-
-    answers: Answers
-    joined: Joined
-    gold: Gold | None
-    n_gold: int  # known labels that are new, or other ones
-    roles: Mapping[str, str]  # the column of the new table that played each role
 
 
 def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
@@ -128,31 +116,19 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
     before, old = model.result_, check_answers(model.result_)
     model._check()
-    r, joined, known, n_gold, roles = join_batch(model, responses, gold, duplicates)
+    source, joined, n_gold, roles = join_batch(model, responses, gold, duplicates)
+    r = source.responses
     if before.given.graph is not None:
         edges = before.given.graph.aligned_with(old.items)
         graph = edges.aligned_with(r.items) if graph is None else edges.joined_with(as_graph(graph, r), r.items)
-
-    # What is kept of the fit before.
-    source = Source(r, known, task=before.task)
-    n_changes = before.n_changes + joined.n_changed
-    stays = isinstance(model, LatentEstimator) and n_changes < SHARE * r.n_responses and not n_gold
-    once = before.by_fuse or before.copies_count_once
-    asked: dict[str, Any] = {"count_copies_once": once, "source_kind": before.source_kind}
-    if stays:
-        place = lookup(r.workers, to_column(before.names.workers))
-        groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
-        asked |= {"copies": sorted(group for group in groups if len(group) > 1), "n_changes": n_changes}
-        if before.calibrated is not None and before.calibrated.powers and not before.by_fuse:
-            asked["kept"] = before.calibrated
     links = align(model, r, graph)
+    once = before.by_fuse or before.copies_count_once
     changed: dict[str, Any] = {}
     with open_engine(engine) as opened:
-        going_on = replace(source, before=before) if stays else source
-        found = fit_source(model, going_on, links, opened, **asked)
-        found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
+        found = fit_source(model, source, links, opened, count_copies_once=once, source_kind=before.source_kind)
+        beside = ("scale_check", "soft_check", "blocked", "n_blocked")
+        found = replace(found, **{name: getattr(before, name) for name in beside})
         if before.by_fuse:
-            # Fits that check the result start anew: what was found before would confirm itself.
             found, changed = judge(model, found, source, links, opened)
 
     # What has changed: the items that were there, and have another label now.
@@ -178,17 +154,20 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         int((lookup(old.labels, to_column(r.labels)) < 0).sum()),
         n_gold,
         len(rows),
-        stays,
         now.take(rows) | {name: to_column(values) for name, values in columns.items()},
         None if compared is None or after is None else explain_move(compared, after),
         roles,
     )
-    found = replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked)
-    model.set_params(**changed)._adopt(found)
+    model.set_params(**changed)._adopt(replace(found, update=update))
 
 
-def join_batch(model: Model, source: object, gold: object, duplicates: str) -> JoinedBatch:
-    """The answers of a fitted model with a batch of new ones, and all known labels."""
+def join_batch(
+    model: Model, source: object, gold: object, duplicates: str
+) -> tuple[Source, Joined, int, Mapping[str, str]]:
+    """All answers and known labels of a fitted model and a batch of new ones.
+
+    Also how they were joined, how many known labels are new, and the column of the new table that played each role.
+    """
     before, old = model.result_, check_answers(model.result_)
     check_join_policy(duplicates)
     new, retracted, task = read_batch(source, old, duplicates, before.task)
@@ -199,7 +178,7 @@ def join_batch(model: Model, source: object, gold: object, duplicates: str) -> J
     joined = join_responses(old, new, duplicates, retracted)
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    return JoinedBatch(r, joined, known, n_gold, new.columns)
+    return Source(r, known, task=before.task), joined, n_gold, new.columns
 
 
 def check_answers(found: Result) -> Answers:
@@ -275,3 +254,116 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     told = new.codes >= 0
     n_new = int((told & (new.codes != codes)).sum())
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
+
+
+def fit_first(model: LatentEstimator, r: Answers, gold: object, engine: object) -> Result:
+    """What is found in the first batch."""
+    r = model._prepare(r)
+    source = Source(r, match_gold(open_paths(gold), r, r.classes))
+    model._check_size(r, None)
+    with open_engine(engine) as opened:
+        plan = model._plan(source, None, opened)
+        problem = plan.problem
+        nothing = np.zeros((problem.workers.n_rows, r.n_classes))
+        earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
+        plan = plan._replace(problem=replace(problem, earlier=earlier))
+        found: Result = model._learn(source, None, opened, plan=plan)
+    given = found.given._replace(gold=source.gold)
+    return replace(found, given=given, n_batches=1, chance=None, raters=None)
+
+
+def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, engine: object) -> Result:
+    """What is found in one more batch and all before."""
+    from ..kernels.answers import SMALLEST
+
+    names, learned, past = before.names, before.learned, before.past
+    if before.guidance is not None and before.guidance.findings.used:
+        raise ParameterError(
+            "This model was fitted with features, which batches do not have.",
+            "Start from a model without them.",
+            keyword="features",
+        )
+    if learned.kind != model.workers:
+        raise ParameterError(
+            f"This model was fitted with workers={learned.kind!r}, whose counts are of another kind than those of "
+            f"{model.workers!r}.",
+            Sentence("Keep {workers}.", workers=learned.kind),
+            keyword="workers",
+        )
+    if past is None:
+        raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
+
+    # The batch, with the workers, labels and classes of those before.
+    check_silence(model, before, r)
+    r = model._prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
+    source = Source(r, match_gold(open_paths(gold), r, r.classes))
+    model._check_size(r, None)
+    r = learned.worker_model.read_as_before(r)
+    source = replace(source, responses=r)
+    pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
+    worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
+    copies = [worker[group].tolist() for group in before.copies]
+    used = source.count_once(copies) if before.copies_count_once else source
+    smoothing, scores = before.course.smoothing, before.coupling_scores
+    named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
+    new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
+    with open_engine(engine) as opened:
+        # A coupling is learned from the first batch, and kept.
+        problem = (renew(model, coupling=before.coupling) if model._learns_coupling else model)._pose(
+            used, None, opened
+        )
+        # The statistics of earlier batches.
+        past = embed_past(past, worker, r.n_workers, klass, r.n_classes)
+        counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
+        if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
+            counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
+        earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
+        problem, own, n_earlier = replace(problem, earlier=earlier), used.responses, float(counts.sum())
+        if problem.workers.silent:
+            problem.workers.count_silence(counts, earlier.summary.mass)
+        # It starts from what earlier batches teach; with new classes, or more answers than before, also from votes.
+        prior = problem.prior
+        if prior.parts is not None and smoothing is not None and min(smoothing) > 0:
+            prior = make_pair(prior.parts, smoothing)
+        starts = {"earlier": problem.maximise(earlier, prior)}
+        if new_classes.any() or own.weights().sum() > n_earlier:
+            starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
+        plan = Plan(problem, starts, scores if model._learns_coupling else [])
+        found: Result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
+    n_answers = np.zeros(r.n_workers, np.int64)
+    n_answers[worker] = before.n_answers
+    return replace(
+        found,
+        n_answers=n_answers + found.n_answers,
+        copies=copies,
+        copies_count_once=before.copies_count_once,
+        given=Given(gold=source.gold),
+        n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
+    )
+
+
+def embed_past(past: Past, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Past:
+    """The same for more workers and classes, whose indices among these are given."""
+
+    def embed(array: Floats, n_before: int, place: NDArray[np.int64], size: int) -> Floats:
+        """An array whose axes, but for the first `n_before`, are workers or classes."""
+        before, n_axes = array.shape[:n_before], array.ndim - n_before
+        embedded = np.zeros((*before, *(size,) * n_axes))
+        embedded[np.ix_(*map(np.arange, before), *(place,) * n_axes)] = array
+        return embedded
+
+    classes, sums = (klass, n_classes), past.sums
+    counts = {name: array for name, array in vars(past.summary).items() if name != "log_normaliser"}
+    summary: dict[str, Any] = {name: embed(array, 0, *classes) for name, array in counts.items()}
+    both = np.append(klass, n_classes + klass), 2 * n_classes
+    return Past(
+        replace(past.summary, log_normaliser=0.0, **summary),
+        sums._replace(
+            chances=embed(sums.chances, 1, worker, n_workers),
+            judged=embed(sums.judged, 1, worker, n_workers),
+            scores=embed(sums.scores, 1, *both) if sums.scores.size else sums.scores,
+            lack=embed(sums.lack, 0, *classes),
+            moments=embed(sums.moments, 1, *classes),
+            meant=embed(sums.meant, 0, *classes),
+        ),
+    )

@@ -22,7 +22,7 @@ from ..errors import InputError, ParameterError, Sentence, listing, parameter_er
 from ..inference import sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
-from ..models.standalone import Standalone
+from ..models.base import Standalone
 from . import likelihood
 from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
 from .likelihood import INTERVAL, WIDTH, find_odds, group_rows

@@ -99,7 +99,6 @@ def calibrate(
     posterior: Floats,
     opinion: Opinion | None = None,
     before: Calibrated | None = None,
-    kept: Calibrated | None = None,
 ) -> tuple[Calibrated, Confidence]:
     """Calibrate the posteriors of a fit.
 
@@ -107,7 +106,7 @@ def calibrate(
     answers too, and known labels lower the power because of such errors.
 
     `opinion` is what a classifier says of the items, if it has a say. If the answers are a batch of a stream, `before`
-    is the calibration of the batches before. `kept` is the calibration of an earlier fit, if it is to be kept.
+    is the calibration of the batches before.
 
     Returns
     -------
@@ -122,8 +121,7 @@ def calibrate(
         return Calibrated(Calibration(1.0, given=True), [1.0]), Confidence(posterior, changed, np.ones(1))
 
     # Hidden answers come first: the search for them takes memory itself.
-    is_searched = isinstance(calibration, str) and (kept is None or kept.found.given)
-    by_hidden_answers = is_searched and calibration == "hidden answers"
+    by_hidden_answers = isinstance(calibration, str) and calibration == "hidden answers"
     hidden = hide_from_fit(source, problem, fit, model.seed) if by_hidden_answers and model.max_iter else None
     left_out = posterior  # matrices that were given have learned from no item
     if model.max_iter:
@@ -132,8 +130,6 @@ def calibrate(
     if not isinstance(calibration, str):
         power = float(np.clip(float(calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
-    elif kept is not None and not kept.found.given:
-        calibrated = kept._replace(predicted=None)
     else:
         # What hidden answers, the classifier and earlier batches call for.
         found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None

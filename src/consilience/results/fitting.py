@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,10 @@ from ..inference.votes import collect_votes, label_votes
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped
 from .intervals import Intervals, are_checked, judge_votes
-from .result import Calibrated, Course, Given, Labels, Result
+from .result import Course, Given, Labels, Result
 
 if TYPE_CHECKING:
     from ..answers.item_tables import Features
-    from ..inference.sharing import Together
 
 
 def make_source(
@@ -108,8 +106,6 @@ def fit_source(
     copies: list[list[int]] | None = None,
     count_copies_once: bool = False,
     source_kind: str | None = None,
-    kept: Calibrated | None = None,
-    n_changes: int = 0,
 ) -> Result:
     """What a model finds in a source; the nodes of the graph are its items.
 
@@ -123,10 +119,6 @@ def fit_source(
         Whether each of these groups counts as one worker.
     source_kind : str, optional
         Who gives the answers; see `consilience.results.source_kinds`. It is recognised if it is not given.
-    kept : Calibrated, optional
-        The calibration of an earlier fit, if it is to be kept.
-    n_changes : int
-        Answers that came or changed since the last fit that started anew.
     """
     r = source.responses
     # Functions are silent, as an answer or as one label each. Soft votes come from models.
@@ -144,7 +136,7 @@ def fit_source(
     if copies is None:
         copies = find_groups(source, engine)
     used = source.count_once(copies) if copies and count_copies_once else source
-    found: Result = model._learn(used, links, engine, kept=kept)
+    found: Result = model._learn(used, links, engine)
     release_mapped()
     given = Given(answers, source.gold, None if graph is None else replace(graph), found.given.log_prior)
     given = given._replace(has_priors=found.given.has_priors)
@@ -157,52 +149,7 @@ def fit_source(
         source_kind=source_kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
         chance=None if ignores_silence else found.chance,
-        n_changes=n_changes,
     )
-
-
-def fit_questions(
-    models: Sequence[LabelEstimator],
-    sources: Sequence[Source],
-    graphs: Sequence[Graph | None],
-    engine: Engine,
-    *,
-    count_copies_once: bool = False,
-    source_kind: str | None = None,
-) -> tuple[list[Source], list[Result], Together | None, list[int]]:
-    """What models find in several questions to the same workers, each with its model.
-
-    Those whose workers are of types are fitted together: a question is then an ordinary fit, in which the probability
-    that a worker is of a type comes from the other questions. Others are fitted on their own.
-
-    Returns
-    -------
-    settled : list of Source
-        With what other questions say of the workers.
-    found : list of Result
-        The result of each question.
-    together : Together or None
-        What is learned of all questions together; None if there is nothing to share.
-    shared : list of int
-        Which questions were fitted together.
-    """
-    from ..inference.sharing import can_share, fit_together
-
-    copies = [find_groups(source, engine) for source in sources]
-    settled, together = list(sources), None
-    typed = [(q, model) for q, model in enumerate(models) if isinstance(model, LatentEstimator) and can_share(model)]
-    shared = [q for q, _ in typed]
-    if len(shared) > 1:
-        once = [sources[q].count_once(copies[q]) if copies[q] and count_copies_once else sources[q] for q in shared]
-        together = fit_together([model for _, model in typed], once, [graphs[q] for q in shared], engine)
-        for q, types in zip(shared, together.types, strict=True):
-            settled[q] = replace(sources[q], worker_types=types)
-    asked: dict[str, Any] = {"count_copies_once": count_copies_once, "source_kind": source_kind}
-    found = [
-        fit_source(model, source, graph, engine, copies=groups, **asked)
-        for model, source, graph, groups in zip(models, settled, graphs, copies, strict=True)
-    ]
-    return settled, found, together, shared if together is not None else []
 
 
 def make_result(model: LabelEstimator | str, source: Source, **found: Any) -> Result:

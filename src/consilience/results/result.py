@@ -284,7 +284,6 @@ class Result:
     span_confidence: Floats | None = None
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
-    n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     voting: Source | None = None  # of a vote: the answers as they were counted
     task: AnyKind = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
@@ -407,14 +406,7 @@ class Result:
             if np.array_equal(self.labels.posterior, self.labels.fitted):
                 return "Probabilities are those of the fit, without correction, as was asked for."
             return calibration.describe()
-        # A model from `fuse` finds it at each update.
-        return calibration.describe() + ("" if self.by_fuse else self.describe_age())
-
-    def describe_age(self) -> str:
-        """How many answers have come since power and coupling were found, in words; empty if none have."""
-        if not self.n_changes:
-            return ""
-        return f" This was found before the last {plural(self.n_changes, 'answer')} came or changed."
+        return calibration.describe()
 
 
 def describe_left_out(workers: int, answers: int | None) -> str:

@@ -2,23 +2,29 @@
 
 The header has the fields of the records of a result. In place of an array or a column stands the word, and the member
 has the path of its field as its name, such as ``arrays/estimates/structure/mean.npy``. What may stand there follows
-from the type of the field, and from the table in `consilience.results.shapes`.
+from the type of the field, and from its shape in the table `SHAPES`: kernels trust their arrays, and check no index.
+
+A shape is a text such as ``"N K: distributions"``: the axes, and a name of `VALUES`. An axis is a product of letters:
+N items, M workers, K classes, L labels, A answers (the labels, and silence where that is one), P previous answers (the
+labels, and none); or a number, or "*" for any length. Numbers in the header have no axes: ``": positive"``. A tuple
+holds the texts that are allowed. None says that a field is not saved. Fields without an entry hold any number or text
+of their type. Worker models, and results of other rooms, bring such a dict along, as `shapes`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import types
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -32,44 +38,259 @@ from ..answers.columns import (
     decode_categories,
     encode_in_order_of_appearance,
     find_missing,
-    lookup,
     to_column,
     to_values,
 )
 from ..answers.graph import Graph
 from ..answers.items import Sequences
+from ..answers.tables import BACKENDS
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.classifiers import Judge, LinearJudge
 from ..inference.em import Learned
-from ..inference.estimator import Estimator, LabelEstimator, LatentEstimator
+from ..inference.estimator import Estimator, LabelEstimator
+from ..inference.hidden_answers import POWERS
 from ..inference.starts import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
 from ..kernels import freeze
 from ..kinds import name_saved
 from ..kinds.base import Kind
-from .calibration import count_spans
 from .result import Given, Result
-from .shapes import COLUMNS, SHAPES, VALUES, Shape, check_shape
 
 Part = TypeVar("Part")
+Shape: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 
 FORMAT, VERSION, HEADER = "consilience-model", 1, "model.json"
-# What the header holds beside format and version, and of which type.
-_ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
-# What stands in the header for what is beside it.
-_ARRAY, _COLUMN = "array", "column"
+# What is said of a model, and of which type.
+ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
 # Parameters whose rows are classes, which a table may name in any order.
-_BY_CLASS = ("prior", "transitions")
-_SCALARS: dict[Any, Callable[[Any], bool]] = {
-    int: lambda value: type(value) is int and 0 <= value < 2**63,
-    Any: lambda value: value is None or _SCALARS[int](value),  # a background: the index of a class
-    float: lambda value: type(value) is float or (type(value) is int and abs(value) < 2**63),
-    bool: lambda value: type(value) is bool,
-    str: lambda value: type(value) is str,
+BY_CLASS = ("prior", "transitions")
+REMEDY = "Save the model again, or fit again."
+
+# ------------------------------------------------------------------------------------------------------------- shapes
+
+FLOAT = ("<f8",)
+WHOLE = ("|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")  # in as few bytes as they need
+LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.nextafter(0, 1))
+# The types that values are saved in, the smallest and the largest, and what they are in words. A letter stands for the
+# indices of so many things.
+VALUES: dict[str, tuple[tuple[str, ...], float, float | str, str]] = {
+    "distributions": (FLOAT, 0, 1, "probabilities that sum to 1"),
+    "label distributions": (FLOAT, 0, 1, "probabilities that sum to 1"),
+    "votes": (("<f4",), 0, 1, "probabilities that sum to 1"),
+    "probabilities": (FLOAT, 0, 1, "probabilities"),
+    # What the E-step multiplies in place of probabilities.
+    "log weights": (FLOAT, -np.inf, 0, "logarithms of probabilities"),
+    "ends": (FLOAT, 0, 1, "probabilities, or nothing"),
+    "shares": (FLOAT, SMALLEST, 1, "weights in (0, 1]"),
+    "not negative": (FLOAT, 0, LARGEST, "finite numbers >= 0"),
+    "positive": (FLOAT, SMALLEST, LARGEST, "finite numbers > 0"),
+    "finite": (FLOAT, -LARGEST, LARGEST, "finite numbers"),
+    "figures": (FLOAT, -LARGEST, LARGEST, "finite numbers, or nothing"),
+    # It may be minus infinity, where something impossible was known.
+    "objectives": (FLOAT, -np.inf, LARGEST, "values of an objective"),
+    "counts": (FLOAT, 0, LARGEST, "finite counts"),
+    "whole": (WHOLE, 0, 2**53, "counts"),
+    "steps": (WHOLE, -(2**31), 2**31, "whole numbers"),
+    "items": (WHOLE, 0, "N", "indices of items"),
+    "workers": (WHOLE, 0, "M", "indices of workers"),
+    "labels": (WHOLE, 0, "L", "indices of labels"),
+    "classes": (WHOLE, 0, "K", "indices of classes"),
+    "known classes": (WHOLE, -1, "K", "indices of classes, or -1"),
+    "truths": (("|b1",), 0, 1, "truth values"),
 }
-_REMEDY = "Save the model again, or fit again."
+# Rows along this axis sum to 1.
+SUMS = {"distributions": -1, "label distributions": 1, "votes": -1}
+# Up to this, and probabilities of four bytes up to that.
+TOLERANCE, VOTE_TOLERANCE = 1e-6, 1e-4
+GAPS = ("ends", "figures")
+# The types of whole numbers in a result.
+WIDTHS = {"workers": "<i4", "labels": "<i4", "known classes": "<i4"}
+# Columns of ids or of text, none of them missing: as Arrow has them, as an array, distinct ones, as a list of text.
+COLUMNS = ("column", "values", "names", "texts")
+
+STRUCTURE: Mapping[str, Shape] = {"mean": "K: distributions", "weights": "K: probabilities", "bound": ": objectives"}
+SUMMARY: Mapping[str, Shape] = {"log_normaliser": None, "mass": "K: counts"}
+# By the name of a record and of its field.
+SHAPES: dict[str, Mapping[str, Shape]] = {
+    "Result": {
+        "model": None,
+        "n_answers": "M: whole",
+        "backend": tuple(BACKENDS),
+        "prior": "K: distributions",
+        "copies": ": workers",
+        "chance": "M: ends",
+        "raters": "M 5: figures",
+        "blocked": "*: values",
+        "span_confidence": "*: probabilities",
+        **dict.fromkeys(("workers", "drift", "n_blocked", "voting", "vote", "findings", "update")),
+    },
+    "Names": {"workers": "M: names", "labels": "L: names", "classes": "K: names"},
+    "Labels": {
+        "keys": "N: column",
+        "classes": None,
+        "positions": None,
+        "codes": "N: classes",
+        "posterior": "N K: distributions",
+        "uncalibrated": "N K: distributions",
+        "known": "N: truths",
+        "rule": ("", "sequence", "median"),
+    },
+    # What it was fitted to. Counts stand for offsets, and steps between the ends of edges for neighbours.
+    "Given": {"log_prior": None},
+    "Gold": {"codes": "N: known classes", "judging": "N: truths"},
+    "Answers": {
+        "offsets": "N: whole",
+        "worker": "*: workers",
+        "label": "*: labels",
+        "weight": "*: shares",
+        "order": "*: figures",
+        "soft": "* L: votes",
+        "background": ": classes",
+        "format": ("", *(dialect.name for dialect in DIALECTS)),
+        **dict.fromkeys(
+            ("workers", "labels", "classes", "keys", "backend", "normalised", "positions", "origin", "gold")
+        ),
+        **dict.fromkeys(("silence_weight", "leader", "share", "declares_order", "budget")),
+    },
+    "Graph": {"items": None, "offsets": "N: whole", "neighbours": "*: steps", "weights": "*: positive"},
+    "Course": {"trace": "*: objectives", "starts": "*: objectives", "smoothing": ": not negative"},
+    "Intervals": {"workers": "M 4: ends", "prior": "2 K: ends", "expected": "2: ends", "levels": "2 3: figures"},
+    "Learned": {
+        "confusion": "M K A: distributions",
+        "counts": "M L K: counts",
+        "crowd": "1 A K: label distributions",
+        "weight_scale": ": positive",
+    },
+    "Sums": {
+        "chances": "3 M: counts",
+        "judged": "2 M: counts",
+        "votes": "3: counts",
+        "scores": "2 * *: finite",
+        "lack": "K: finite",
+        "moments": "2 K: counts",
+        "meant": "K: probabilities",
+        "sizes": "2: counts",
+    },
+    "Calibrated": {
+        "powers": ": positive",
+        "log_weights": f"{len(POWERS)}: finite",
+        "known_scores": f"{len(POWERS)}: finite",
+        "predicted": None,
+        "blind_accuracy": ": probabilities",
+        "blind": "* K: distributions",
+    },
+    "Calibration": {"power": ": positive", "power_before": ": positive"},
+    "ComparedOpinions": {
+        "item": "*: items",
+        "crowd_code": "*: classes",
+        "crowd_share": "*: probabilities",
+        "classifier_code": "*: classes",
+        "classifier_share": "*: probabilities",
+        "counts": "K K: counts",
+    },
+    "Guide": {"blended_shares": "K: distributions", "shares": "K: distributions"},
+    "LinearJudge": {
+        "centre": "D: finite",
+        "scale": "D: positive",
+        "weights": "J D: finite",
+        "offsets": "J: finite",
+        "codes": "J: classes",
+    },
+    "Comparison": {"share_known": ": probabilities", "alpha_level": ("nominal", "ordinal", "interval")},
+    # Structures, with their summaries.
+    "IndependentParameters": STRUCTURE,
+    "ChainParameters": {
+        "start_factor": "K: probabilities",
+        "pair_factor": "K K: probabilities",
+        "end_factor": "K: probabilities",
+        "initial": "K: distributions",
+        "transition": "K K: distributions",
+        "coupling": ": probabilities",
+        **STRUCTURE,
+    },
+    "FieldParameters": {
+        "coupling": ": not negative",
+        "pull": "K: finite",
+        "inference": ("mean_field", "icm", "belief_propagation"),
+        **STRUCTURE,
+    },
+    "SetsParameters": {"shares": "T: probabilities", **STRUCTURE},
+    "Summary": SUMMARY,
+    "ChainSummary": {"start": "K: counts", "pairs": "K K: counts", **SUMMARY},
+    "FieldSummary": {"coupling": ": not negative", **SUMMARY},
+    "SetsSummary": {"fits": "*: counts", **SUMMARY},
+    # Kinds, questions and rankings.
+    "TableKind": {"origin": None, "question": None},
+    "TagsKind": {"tags": "*: values", "origin": None, "question": None},
+    "SpansKind": {
+        "documents": "*: values",
+        "texts": "*: texts",
+        **dict.fromkeys(("offsets", "start", "end", "fused"), "*: whole"),
+    },
+    "Shared": {"own": ": probabilities", "easiness": ": positive", "trace": "*: finite"},
+    "Ranking": {
+        "candidates": "C: names",
+        "workers": "M: names",
+        **dict.fromkeys(("part", "rank", "rank_low", "rank_high"), "C: whole"),
+        "score": "C: finite",
+        "covariance": "C C: finite",
+        "tallies": "3 C: not negative",
+        **dict.fromkeys(("asked", "discrimination_error", "bias_error"), "M: not negative"),
+        **dict.fromkeys(("discrimination", "bias", "agreement", "tied", "first"), "M: figures"),
+        "counts": ": not negative",
+        "log_tie": ": objectives",
+        "spreads": ": positive",
+        "backend": tuple(BACKENDS),
+    },
+    "SoftCheck": {"way": ("temperatures", "mean")},
+    "WayScore": {"way": ("temperatures", "mean")},
+}
+
+
+def hold(array: NDArray[Any], values: str, sizes: Mapping[str, int]) -> bool:
+    """Whether an array holds such values."""
+    _, least, most, _ = VALUES[values]
+    tolerance = VOTE_TOLERANCE if values == "votes" else TOLERANCE if array.dtype.kind == "f" and most in (0, 1) else 0
+    largest = sizes[most] - 1 if isinstance(most, str) else most + tolerance
+    looked_at = array[~np.isnan(array)] if values in GAPS else array
+    right = bool(((looked_at >= least) & (looked_at <= largest)).all())
+    if right and values in SUMS:
+        right = bool((np.abs(array.sum(axis=SUMS[values], dtype=np.float64) - 1) <= tolerance).all())
+    return right
+
+
+def find_length(axis: str, sizes: Mapping[str, int]) -> int | None:
+    """The length of an axis; None for one of any length, and of a size that is not known."""
+    if axis.isdigit():
+        return int(axis)
+    factors = [sizes.get(letter) for letter in axis]
+    return None if None in factors else math.prod(factor for factor in factors if factor is not None)
+
+
+def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int]) -> None:
+    """Raise a `ValueError` unless an array is what it must be. It defines the sizes of letters that are not known.
+
+    >>> check_shape("prior", np.array([0.5, 0.5]), "K: distributions", {"K": 2})
+    >>> check_shape("prior", np.array([0.5, 0.6]), "K: distributions", {"K": 2})
+    Traceback (most recent call last):
+    ValueError: prior does not hold probabilities that sum to 1
+    """
+    axes, values = shape.split(": ")
+    accepted, *_, words = VALUES[values]
+    lengths = [find_length(axis, sizes) for axis in axes.split()]
+    alike = all(length in (None, size) for length, size in zip(lengths, array.shape, strict=False))
+    if not alike or len(lengths) != array.ndim:
+        wanted = ", ".join("any" if length is None else str(length) for length in lengths)
+        raise ValueError(f"{name} has the shape {array.shape}, and not ({wanted})")
+    if array.dtype.str not in accepted:
+        raise ValueError(f"{name} holds values of type {array.dtype.str}, and not {' or '.join(accepted)}")
+    for axis, size in zip(axes.split(), array.shape, strict=True):
+        if axis.isalpha() and len(axis) == 1:
+            sizes.setdefault(axis, size)
+    if not hold(array, values, sizes):
+        raise ValueError(f"{name} does not hold {words}")
 
 
 def join(path: str, name: str) -> str:
@@ -82,16 +303,16 @@ def is_record(kind: Any) -> bool:
     return isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields"))
 
 
-def find_shapes(part: Any, worker_model: str | None = None) -> Mapping[str, Shape]:
-    """The shapes of the fields of a record; those of what was learned depend on the worker model."""
-    shapes = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
-    return shapes if worker_model is None else {**shapes, **WORKERS[worker_model].shapes}
+def shapes_of(part: Any) -> Mapping[str, Shape]:
+    """The shapes of the fields of a record, which may bring its own."""
+    found: Mapping[str, Shape] = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
+    return found
 
 
 @cache
 def list_fields(part: Any) -> dict[str, Any]:
     """The types of the fields of a record that are saved."""
-    hints, shapes = get_type_hints(part), find_shapes(part)
+    hints, shapes = get_type_hints(part), shapes_of(part)
     names = [field.name for field in fields(part) if field.init] if is_dataclass(part) else part._fields
     return {name: hints[name] for name in names if shapes.get(name, "") is not None}
 
@@ -115,39 +336,11 @@ def misfit(path: str, entry: object) -> ValueError:
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def save_result(
-    fusion: Result, parameters: Mapping[str, object], path: str | os.PathLike[str], *, answers: bool, texts: bool
-) -> Path:
-    """Write a result and the parameters of its model to one file; see `Model.save`."""
-    guidance = fusion.guidance
-    if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
-        guidance = guidance._replace(guide=None)
-    given = fusion.given._replace(answers=None, graph=None)
-    r, graph = fusion.given.answers, fusion.given.graph
-    if answers and r is not None:
-        place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
-        given = given._replace(answers=replace(r, offsets=np.diff(r.offsets), background=place))
-        if graph is not None:
-            given = given._replace(
-                graph=replace(graph, offsets=graph.degrees, neighbours=graph.neighbours - find_ends(graph))
-            )
-    kept = replace(fusion, task=fusion.task.to_saved(texts), guidance=guidance, estimates=fusion.learned, given=given)
-    plain = {name: _to_json(fusion, name, value) for name, value in parameters.items()}
-    return write_parts(path, fusion.model, plain, kept)
+def write_model(path: str | os.PathLike[str], model: str, parameters: Mapping[str, object], fusion: object) -> Path:
+    """Write a model to one file: the name of its class, its parameters, and what it found.
 
-
-def find_ends(graph: Graph) -> NDArray[np.int32]:
-    """The node that each edge begins at."""
-    return np.repeat(np.arange(graph.n_items, dtype=np.int32), graph.degrees)
-
-
-def write_parts(
-    path: str | os.PathLike[str],
-    model: str,
-    parameters: Mapping[str, object],
-    fusion: object,
-) -> Path:
-    """Write what a model found to one file. The same content gives the same bytes."""
+    The same content gives the same bytes.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     columns: dict[str, Column] = {}
 
@@ -157,27 +350,31 @@ def write_parts(
             return value
         if isinstance(shape, str) and shape.rpartition(": ")[2] in COLUMNS and not isinstance(value, Mapping):
             columns[path] = to_column(value)
-            return _COLUMN
+            return "column"
         if isinstance(value, np.ndarray):
             arrays[path] = narrow(value) if value.dtype.kind in "iu" else value
-            return _ARRAY
+            return "array"
         if is_record(type(value)):
-            shapes = find_shapes(type(value))
-            packed = {
-                name: pack(getattr(value, name), join(path, name), shapes.get(name, ""))
-                for name in list_fields(cast(Any, type(value)))
-            }
+            kind: Any = type(value)
+            shapes = shapes_of(kind)
+            named = {name: getattr(value, name) for name in list_fields(kind)}
+            packed = {name: pack(each, join(path, name), shapes.get(name, "")) for name, each in named.items()}
             return {"name": value.name, **packed} if isinstance(value, Kind) else packed
         if isinstance(value, Mapping):
             return {name: pack(each, join(path, name), shape) for name, each in value.items()}
         return [pack(each, path) for each in value] if isinstance(value, (list, tuple)) else value.item()
 
-    found = pack(fusion, "")
+    entry = {"model": model, "parameters": parameters, "fusion": pack(fusion, "")}
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
-            raise _unsavable(name, column)
-    header = {"format": FORMAT, "version": VERSION, "model": model, "parameters": parameters, "fusion": found}
-    text, target = json.dumps(header, indent=1).encode(), Path(path)
+            odd = next((entry for entry in column if isinstance(to_column([entry]), np.ndarray)), column[0])
+            problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
+            if isinstance(odd, str):
+                problem = "has half a character (a lone surrogate), which no encoding knows."
+            raise StoreError(
+                f"Cannot save the {name.rpartition('/')[2]}: {shorten(odd)} {problem}", "Use other ids, such as text."
+            )
+    text, target = json.dumps({"format": FORMAT, "version": VERSION, **entry}, indent=1).encode(), Path(path)
     with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         # Opened by its name, a member has the same date whenever it is written.
         with archive.open(HEADER, "w") as member:
@@ -205,22 +402,73 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     return values.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
-def _unsavable(name: str, column: NDArray[np.object_]) -> StoreError:
-    odd = next((entry for entry in column if isinstance(to_column([entry]), np.ndarray)), column[0])
-    if isinstance(odd, str):
-        problem, remedy = "has half a character (a lone surrogate), which no encoding knows.", "Use other ids."
-    else:
-        problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
-        remedy = "Use their text as ids."
-    return StoreError(f"Cannot save the {name.rpartition('/')[2]}: {shorten(odd)} {problem}", remedy)
+def describe_model(
+    found: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
+) -> dict[str, Any]:
+    """What is written of a model of labels; see `Model.save`."""
+    guidance, r, graph = found.guidance, found.given.answers, found.given.graph
+    if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
+        guidance = guidance._replace(guide=None)
+    given = found.given._replace(answers=None, graph=None)
+    if answers and r is not None:
+        place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
+        given = given._replace(answers=replace(r, offsets=np.diff(r.offsets), background=place))
+        if graph is not None:
+            steps = graph.neighbours - find_ends(graph)
+            given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
+    kept = replace(found, task=found.task.to_saved(texts), guidance=guidance, estimates=found.learned, given=given)
+    plain = {name: to_plain(found, name, value) for name, value in parameters.items()}
+    return {"model": found.model, "parameters": plain, "fusion": kept}
+
+
+def find_ends(graph: Graph) -> NDArray[np.int32]:
+    """The node that each edge begins at."""
+    return np.repeat(np.arange(graph.n_items, dtype=np.int32), graph.degrees)
+
+
+def to_plain(found: Result, name: str, value: object) -> object:
+    """The value of a parameter in terms of JSON."""
+    if name in ("callback", "classifier"):
+        return None
+    if name in BY_CLASS:
+        owner = types.SimpleNamespace(model=found.model, **{name: value})
+        value = in_order_of_classes(owner, name, found.names.classes, found.names.normalised)
+    if isinstance(value, Estimator):
+        return "majority"
+    if isinstance(value, np.generic):
+        return cast(object, value.item())
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    array = np.asarray(value)  # of an array, a list or a table of any kind: `fit` has accepted it
+    kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
+    return {"array": kept, "tuple": isinstance(value, tuple)}
+
+
+def from_plain(value: object) -> object:
+    """The value of a parameter, if it is one that `to_plain` gives."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if not isinstance(value, dict) or value.keys() != {"array", "tuple"}:
+        raise ValueError(f"a parameter cannot be {shorten(value)}")
+    array = np.array(value["array"])
+    if array.dtype.kind not in "bif":
+        raise ValueError(f"a parameter cannot hold {shorten(value['array'])}")
+    return tuple(value["array"]) if value["tuple"] else array
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
+SCALARS: dict[Any, Callable[[Any], bool]] = {
+    int: lambda value: type(value) is int and 0 <= value < 2**63,
+    Any: lambda value: value is None or SCALARS[int](value),  # a background: the index of a class
+    float: lambda value: type(value) is float or (type(value) is int and abs(value) < 2**63),
+    bool: lambda value: type(value) is bool,
+    str: lambda value: type(value) is str,
+}
 
-@dataclass(frozen=True)
+
 class SavedModel:
-    """A file with a result, which is being read part by part, each after those that it depends on.
+    """What a file says of a model. It is read part by part, each after those that it depends on.
 
     Attributes
     ----------
@@ -228,47 +476,61 @@ class SavedModel:
         The name of the model's class.
     parameters : dict
         What its constructor takes.
+    fusion : dict
+        The header of what was found.
     """
 
-    model: str
-    parameters: dict[str, object]
-    header: dict[str, Any]
-    parts: dict[str, Any]  # arrays and columns that were not looked at yet, by their members
-    sizes: dict[str, int]  # see `consilience.results.shapes`
-    kinds: dict[Any, type]  # what parts of these types are in this model
-    known: dict[str, Any]  # fields that are not saved, since they are known otherwise
+    def __init__(self, entry: Mapping[str, Any], parts: dict[str, Any], path: str = "") -> None:
+        for name, kind in ENTRIES.items():
+            if not isinstance(entry[name], kind):
+                raise ValueError(f"the {join(path, name)} in the header cannot be {shorten(entry[name])}")
+        self.model, self.fusion, self.path = entry["model"], entry["fusion"], path
+        self.parameters = {name: from_plain(value) for name, value in entry["parameters"].items()}
+        self.parts = parts  # arrays and columns that were not looked at yet, by their members
+        self.sizes: dict[str, int] = {}  # how many there are of what a letter stands for
+        self.kinds: dict[Any, type] = {Judge: LinearJudge}  # what parts of these types are in this model
+        self.known: dict[str, Any] = {}  # fields that are not saved, since they are known otherwise
 
     def read_result(self, model: LabelEstimator) -> Result:
         """The result of a model with these parameters, if all of it can be so."""
         self.known.update(model=self.model, log_normaliser=0.0, keys=None, items=None)
-        self.kinds.update(
-            {StructureParameters: model._structure_type, Summary: model._summary_type, Judge: LinearJudge}
-        )
-        found = self.read_part(Result, self.header["fusion"], "")
+        self.kinds |= {StructureParameters: model._structure_type, Summary: model._summary_type}
+        found, sizes = self.read_part(Result, self.fusion, self.path), self.sizes
+        keys, learned = list(found.labels.keys), found.learned
+        if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
+            raise misfit("labels/keys", dict.fromkeys(keys, "column"))
+        if found.labels.n_items < 1:
+            raise ValueError("there are no items")
+        if sizes["A"] - sizes["L"] not in (0, int(learned.worker_model.hears_silence)):
+            raise ValueError(f"workers of the kind {learned.kind!r} cannot give {sizes['A']} answers")
+        context = learned.worker_model.context
+        n_contexts = learned.further[f"_{context}_counts"].shape[1] if context else 1
+        if len(learned.log_weights) != sizes["M"] * n_contexts:
+            raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
+        found.task.check_items(found.labels.keys)
         self.check_all_was_read()
-        found = replace(found, given=restore_given(found))
-        check_whole(found, model, self.sizes)
-        return found
+        return replace(found, given=restore_given(found))
 
     def check_all_was_read(self) -> None:
-        """Raise a `ValueError` for arrays and columns that nobody asked for."""
-        for name in sorted(self.parts):
-            what, _, path = name.partition("s/")
-            raise ValueError(f"there is no {what} {path.rpartition('.')[0]!r} in such a model")
+        """Raise a `ValueError` for arrays and columns of the model that nobody asked for."""
+        for member in sorted(self.parts):
+            what, _, path = member.partition("s/")
+            if path.startswith(self.path):
+                raise ValueError(f"there is no {what} {path.rpartition('.')[0]!r} in such a model")
 
-    def read_part(self, part: type[Part], entries: object, path: str) -> Part:
+    def read_part(self, part: type[Part], entries: Any, path: str) -> Part:
         """A record, by its entries in the header; fields that are not saved are known, or have their defaults."""
-        hints, shapes = list_fields(cast(Any, part)), find_shapes(part)
+        hints, shapes = list_fields(cast(Any, part)), shapes_of(part)
         compare_names(f"entry of {path or 'the result'}", hints, entries)
         found = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
         for name, hint in hints.items():  # in this order: some depend on those before
-            found[name] = self.read(hint, cast(dict[str, Any], entries)[name], join(path, name), shapes.get(name, ""))
+            found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
             if name == "names" and part is Result:  # which labels have too
                 self.known.update(found[name]._asdict())
             if name == "kind" and part is Learned:
                 if found[name] not in WORKERS:
                     raise misfit(join(path, name), found[name])
-                shapes = find_shapes(part, str(found[name]))
+                shapes = {**shapes, **WORKERS[found[name]].shapes}
         return part(**found)
 
     def read(self, hint: Any, entry: Any, path: str, shape: Shape = "") -> Any:
@@ -294,9 +556,9 @@ class SavedModel:
             return self.read_part(made, {name: each for name, each in entry.items() if name != "name"}, path)
         if kind in self.kinds or is_record(kind):
             return self.read_part(self.kinds.get(kind, kind), entry, path)
-        if kind in _SCALARS:
-            is_right = _SCALARS[kind](entry) and (not isinstance(shape, tuple) or entry in shape)
-            if not is_right or (values and not VALUES[values].hold(np.asarray(entry, np.float64), self.sizes)):
+        if kind in SCALARS:
+            is_right = SCALARS[kind](entry) and (not isinstance(shape, tuple) or entry in shape)
+            if not is_right or (values and entry is not None and not hold(np.asarray(entry), values, self.sizes)):
                 raise misfit(path, entry)
             return entry
         if issubclass(kind, Mapping) and isinstance(entry, dict):
@@ -310,16 +572,17 @@ class SavedModel:
     def take(self, entry: object, path: str, shape: str) -> Any:
         """An array of this shape, or a column of ids; either may define how many there are of something."""
         length, values = shape.split(": ")
-        what, suffix = (_COLUMN, "arrow") if values in COLUMNS else (_ARRAY, "npy")
+        what, suffix = ("column", "arrow") if values in COLUMNS else ("array", "npy")
         if entry != what:
             raise misfit(path, entry)
         member = f"{what}s/{path}.{suffix}"
         if member not in self.parts:
             raise ValueError(f"the {what} {path!r} is missing")
         part = self.parts.pop(member)
-        if what == _ARRAY:
+        if what == "array":
             check_shape(member, part, shape, self.sizes)
-            return freeze(np.asarray(part, VALUES[values].type or part.dtype, order="C"))
+            whole = WIDTHS.get(values, "<i8") if part.dtype.kind in "iu" else part.dtype
+            return freeze(np.asarray(part, whole, order="C"))
         if length != "*" and self.sizes.setdefault(length, len(part)) != len(part):
             raise ValueError(f"{path} has {len(part):,} entries, and not {self.sizes[length]:,}")
         if length == "L":
@@ -329,11 +592,7 @@ class SavedModel:
         column = decode_categories(part)
         if values == "names" and len(pc.unique(column)) < len(column):
             raise ValueError(f"the {path} are not distinct")
-        if values != "texts":
-            return to_values(column)
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            raise ValueError(f"{path} must be text")
-        return column.to_pylist()
+        return column.cast(pa.string()).to_pylist() if values == "texts" else to_values(column)
 
 
 @contextmanager
@@ -342,7 +601,7 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedModel]:
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(path) as file:
-            header, parts = _read_header(file), dict[str, Any]()
+            header, parts = read_header(file), dict[str, Any]()
             for member in file.namelist():
                 if re.fullmatch(r"arrays/.+\.npy", member):
                     with file.open(member) as stream:
@@ -356,35 +615,23 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedModel]:
                         raise ValueError(f"{member} has missing entries, or is not a column of plain values")
                 elif member != HEADER:
                     raise ValueError(f"it holds {shorten(member)}, which is no part of a model")
-            compare_names("entry of the header", ("format", "version", *_ENTRIES), header)
-            for part, kind in _ENTRIES.items():
-                if not isinstance(header[part], kind):
-                    raise ValueError(f"the {part} in the header cannot be {shorten(header[part])}")
-            parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
-            yield SavedModel(header["model"], parameters, header, parts, {}, {Judge: LinearJudge}, {})
+        compare_names("entry of the header", ("format", "version", *ENTRIES), header)
+        yield SavedModel(header, parts)
+    except StoreError:
+        raise
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {name}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:
         problem = f"{name} is not a model saved by consilience, or is damaged: {first_line(error)}."
-        raise StoreError(problem, _REMEDY) from error
+        raise StoreError(problem, REMEDY) from error
     except PermissionError as error:
         raise StoreError(f"{name} cannot be read: {first_line(error)}.", "Allow to read it.") from error
-    except StoreError:
-        raise
-    except (
-        pa.ArrowException,
-        OSError,
-        EOFError,
-        zlib.error,
-        ValueError,
-        OverflowError,
-        RuntimeError,
-        MemoryError,
-    ) as error:
-        raise StoreError(f"{name} is damaged: {first_line(error)[:500]}.", _REMEDY) from error
+    except Exception as error:
+        raise StoreError(f"{name} is damaged: {first_line(error)[:500]}.", REMEDY) from error
 
 
-def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
+def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
+    """The header of a file, if this is the file of a model that this release can read."""
     if HEADER not in file.namelist():
         raise zipfile.BadZipFile(f"it has no {HEADER}")
     try:
@@ -409,7 +656,7 @@ def restore_given(found: Result) -> Given:
     """What a model was fitted to, with all that is saved elsewhere in the file."""
     (r, gold, graph, *_), names, keys = found.given, found.names, found.labels.keys
     if r is None:
-        return found.given
+        return found.given._replace(graph=None)
     items: Values | Sequences
     if "item" in keys:
         items = to_values(decode_categories(keys["item"]))
@@ -423,10 +670,6 @@ def restore_given(found: Result) -> Given:
     columns = (r.worker, r.label, r.weight, r.order, r.soft)
     if {len(each) for each in columns if each is not None} != {int(r.offsets.sum())}:
         raise ValueError("there are not as many answers as the items have")
-    if r.background is not None and r.background >= len(names.classes):
-        raise ValueError("the background must be a class")
-    if r.format not in ("", *(dialect.name for dialect in DIALECTS)):
-        raise misfit("given/answers/format", r.format)
     r = replace(
         r,
         offsets=np.concatenate([[0], np.cumsum(r.offsets)]),
@@ -444,83 +687,4 @@ def restore_given(found: Result) -> Given:
         if (neighbours < 0).any() or (neighbours >= r.n_items).any():
             raise ValueError("an edge must join two items")
         graph = replace(graph, neighbours=freeze(neighbours.astype(np.int32)))
-    return Given(r, gold, graph, has_priors=found.given.has_priors)
-
-
-def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) -> None:
-    """Raise a `ValueError` unless the parts of a result are those of one fit of this model."""
-    names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(model, LatentEstimator)
-    keys, scale = list(labels.keys), names.positions
-    if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
-        raise misfit("labels/keys", dict.fromkeys(keys, _COLUMN))
-    if labels.n_items < 1:
-        raise ValueError("there are no items")
-    # Only now is it known that there are as many items as keys, which might have been a few bits each.
-    if pa.table(labels.keys).group_by(keys).aggregate([]).num_rows < labels.n_items:
-        raise ValueError("several items have the same key")
-    if scale is not None and (len(scale) != sizes["K"] or not (np.diff(scale) > 0).all()):
-        raise ValueError("the positions of the classes do not increase from each to the next")
-    if (lookup(names.labels, to_column(names.classes)) < 0).all():
-        raise ValueError("no class is among the labels")
-    members = [member for group in found.copies for member in group]
-    if len(set(members)) < len(members) or any(len(group) < 2 for group in found.copies):
-        raise misfit("copies", found.copies)
-    if max(members, default=0) >= sizes["M"]:
-        raise ValueError("a group of copies names a worker who is not there")
-    if (found.given.graph is not None) != (model._takes_graph and found.given.answers is not None):
-        raise ValueError("there must be a graph beside the answers if the model is one of a graph, and only then")
-
-    # What was learned.
-    if estimates is None:
-        raise ValueError("what was learned is missing")
-    if sizes["A"] - sizes["L"] not in (0, int(estimates.worker_model.hears_silence)):
-        raise ValueError(f"workers of the kind {estimates.kind!r} cannot give {sizes['A']} answers")
-    context = estimates.worker_model.context
-    n_contexts = estimates.further[f"_{context}_counts"].shape[1] if context else 1
-    if len(estimates.log_weights) != sizes["M"] * n_contexts:
-        raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
-    parts = [found.calibrated, labels.uncalibrated, *([found.intervals.workers] if is_latent else [])]
-    if {part is not None for part in parts} != {is_latent}:
-        raise ValueError(f"calibration and intervals are not those of {found.model}")
-    if (found.coupling is not None) != ("coupling" in list_fields(model._structure_type)):
-        raise ValueError(f"the coupling is not that of {found.model}")
-    model._check_learned(estimates.structure)
-    if found.span_confidence is not None:
-        if "sequence" not in labels.keys:
-            raise ValueError("it has spans, but no sequences")
-        if count_spans(labels.codes, names.classes, labels.keys["sequence"]) != len(found.span_confidence):
-            raise ValueError("there is not one confidence for each span")
-    found.task.check_items(labels.keys)
-
-
-# ---------------------------------------------------------------------------------------------------------- parameters
-
-
-def _to_json(fusion: Result, name: str, value: object) -> object:
-    """The value of a parameter in terms of JSON."""
-    if name in ("callback", "classifier"):
-        return None
-    if name in _BY_CLASS:
-        owner = types.SimpleNamespace(model=fusion.model, **{name: value})
-        value = in_order_of_classes(owner, name, fusion.names.classes, fusion.names.normalised)
-    if isinstance(value, Estimator):
-        return "majority"
-    if isinstance(value, np.generic):
-        return cast(object, value.item())
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    array = np.asarray(value)  # of an array, a list or a table of any kind: `fit` has accepted it
-    kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
-    return {"array": kept, "tuple": isinstance(value, tuple)}
-
-
-def _from_json(value: object) -> object:
-    """The value of a parameter, if it is one that `_to_json` gives."""
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if not isinstance(value, dict) or value.keys() != {"array", "tuple"} or not isinstance(value["array"], list):
-        raise ValueError(f"a parameter cannot be {shorten(value)}")
-    array = np.array(value["array"])
-    if array.dtype.kind not in "bif":
-        raise ValueError(f"a parameter cannot hold {shorten(value['array'])}")
-    return tuple(value["array"]) if value["tuple"] else array
+    return found.given._replace(answers=r, gold=gold, graph=graph)
