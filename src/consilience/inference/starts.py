@@ -281,8 +281,6 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     return starts
 
 
-
-
 def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
     """A fitted model's matrices for the workers it knows, the vote's for the others."""
     if model._result is None:
