@@ -200,10 +200,8 @@ def test_folder_and_glob(folder):
 
 
 def test_missing_file(folder):
-    write("answers.csv", "a\n1\n")
-    assert message(read_table, "answer.csv") == "'answer.csv' does not exist. Did you mean 'answers.csv'?"
-    assert "does not exist. Check" in message(read_table, "zzz.parquet")
-    assert "folder 'nowhere'" in message(read_table, os.path.join("nowhere", "answers.csv"))
+    for path in ("zzz.parquet", os.path.join("nowhere", "answers.csv")):
+        assert message(read_table, path) == f"{path!r} does not exist. Check the path."
 
 
 def test_nothing_to_read(folder):

@@ -160,8 +160,8 @@ FORMATS = (
     Format("csv", (".csv",), "tables:CSV", "comma-separated table", text=True),
     Format("tsv", (".tsv",), "tables:TSV", "tab-separated table", text=True),
     Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True, head=_OPEN),
-    Format("parquet", (".parquet",), "tables:PARQUET", "Parquet table", head=(b"PAR1",)),
-    Format("arrow", (".arrow", ".feather"), "tables:ARROW", "Arrow table", head=(b"ARROW1", b"\xff\xff\xff\xff")),
+    Format("parquet", (".parquet",), "tables:PARQUET", "Parquet table", head=(b"PAR1\x15",)),
+    Format("arrow", (".arrow", ".feather"), "tables:ARROW", "Arrow table", head=(b"ARROW1\0\0", b"\xff\xff\xff\xff")),
     Format("masks", (), "masks:MASKS", "masks of images, one folder per reader", "masks", (FOLDER,)),
 )
 # fmt: on

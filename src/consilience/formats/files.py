@@ -6,7 +6,6 @@ A file may also be on another machine, at any address that fsspec knows, such as
 from __future__ import annotations
 
 import csv
-import difflib
 import glob
 import io
 import itertools
@@ -14,11 +13,10 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterator
+from functools import lru_cache
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import InputError, MissingDependencyError, first_line, listing
 from . import Format, LineFinder, find_by_name, readable_formats
@@ -33,11 +31,7 @@ HEAD = 1 << 20
 _GZIP = b"\x1f\x8b"
 # The path that stands for standard input, and what messages call it.
 STANDARD_INPUT = "-"
-# How Parquet and Arrow begin.
-_BINARY = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 _NAME_OF_INPUT = "standard input"
-# What was read from a standard input, which can be read only once.
-_inputs: WeakKeyDictionary[Any, pa.Buffer] = WeakKeyDictionary()
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -66,44 +60,37 @@ def find_format(path: str) -> Format | None:
     except OSError:
         head = b""  # the reader will say why
     text, formats = head.removeprefix(b"\xef\xbb\xbf").lstrip(), readable_formats()
-    if path == STANDARD_INPUT:
-        usual = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
-        found = find_by_name(usual)
+    name = "-.csv" if path == STANDARD_INPUT else path.lower()
+    for each in formats:
+        recognise = each.codec.recognise if text.startswith(each.head) and not name.endswith(each.never) else None
+        if recognise is not None and recognise(head, path):
+            found: Format | None = each
+            break
     else:
         found = next((each for each in formats if each.fits(path)), None)
-    if path != STANDARD_INPUT or not text.startswith((b"[", *_BINARY)):
-        name = "-.csv" if path == STANDARD_INPUT else path.lower()
-        for each in formats:
-            may_be = text.startswith(each.head) and not name.endswith(each.never)
-            if may_be and each.codec.recognise is not None and each.codec.recognise(head, path):
-                found = each
-                break
-    if path == STANDARD_INPUT and (found is None or found.outputs or text.startswith((b"[", *_BINARY))):
+    if path != STANDARD_INPUT:
+        return found
+    usual = find_by_name("jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv")
+    if found not in (None, usual) or text.startswith((b"[", b"PAR1", b"ARROW1")):
         raise InputError(
             "Standard input must be CSV, TSV or JSON lines, and no file of an annotation tool.",
             "Give the name of the file.",
         )
-    return found
+    return usual
 
 
 def open_input(path: str) -> Any:
     """A stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
-    if path == STANDARD_INPUT:
-        return _open_standard_input()
-    with open_raw(path, "rb") as file:
-        compressed = file.read(len(_GZIP)) == _GZIP or path.lower().endswith(".gz")
-    return pa.input_stream(open_raw(path, "rb"), compression="gzip" if compressed else None)
+    source = pa.BufferReader(_read_all(sys.stdin)) if path == STANDARD_INPUT else open_raw(path, "rb")
+    compressed = source.read(len(_GZIP)) == _GZIP or path.lower().endswith(".gz")
+    source.seek(0)
+    return pa.input_stream(source, compression="gzip" if compressed else None)
 
 
-def _open_standard_input() -> Any:
-    """A stream of all that is on standard input, however often it is read."""
-    stream = sys.stdin
-    if stream not in _inputs:
-        binary = getattr(stream, "buffer", None)
-        _inputs[stream] = pa.py_buffer(binary.read() if binary is not None else stream.read().encode())
-    buffer = _inputs[stream]
-    compressed = buffer.size >= len(_GZIP) and buffer[: len(_GZIP)].to_pybytes() == _GZIP
-    return pa.input_stream(pa.BufferReader(buffer), compression="gzip" if compressed else None)
+@lru_cache(maxsize=1)
+def _read_all(stream: Any) -> bytes:
+    """All that is on standard input, which can be read only once."""
+    return bytes(stream.buffer.read()) if hasattr(stream, "buffer") else str(stream.read()).encode()
 
 
 def open_output(path: str) -> Any:
@@ -197,7 +184,7 @@ def find_formats(path: str) -> dict[str, Format | None]:
     if path == STANDARD_INPUT or os.path.isfile(path):
         return {path: find_format(path)}
     if not (is_remote(path) or os.path.isdir(path) or glob.has_magic(path)):
-        raise _missing_error(path)
+        raise InputError(f"{path!r} does not exist.", "Check the path.")
     try:
         if is_remote(path):
             system, inner = _find_system(path)
@@ -208,8 +195,6 @@ def find_formats(path: str) -> dict[str, Format | None]:
             found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
         else:
             found = glob.glob(path, recursive=True)
-    except PermissionError as error:
-        raise permission_error(path) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
     inputs = sorted(file for file in found if is_remote(file) or os.path.isfile(file))
@@ -236,21 +221,6 @@ def share_format(path: str) -> tuple[list[str], Format | None]:
             "Choose those of one format with a pattern.",
         )
     return list(formats), next(iter(examples))
-
-
-def _missing_error(path: str) -> InputError:
-    folder, name = os.path.split(path)
-    if not os.path.isdir(folder or "."):
-        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}.", "Check the path.")
-    others = [other for other in os.listdir(folder or ".") if other != name]  # a broken link has this very name
-    close = difflib.get_close_matches(name, others, cutoff=0.8)
-    hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
-    return InputError(f"{path!r} does not exist.", hint)
-
-
-def permission_error(path: str) -> InputError:
-    """The error for a file that may not be read."""
-    return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
 
 
 def stem(path: str) -> str:
@@ -307,15 +277,3 @@ def _find_system(path: str) -> tuple[Any, str]:
         return found
     except (ValueError, ImportError) as error:  # no such protocol, or its package is missing
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error
-
-
-def read_integers(texts: Any) -> Any:
-    """`texts` as int64 if each is exactly how its integer is written; as null if all are null."""
-    if texts.null_count == len(texts):
-        return pa.nulls(len(texts))
-    try:
-        numbers = pc.cast(texts, pa.int64())
-    except pa.ArrowInvalid:
-        return texts
-    # Arrow knows several types of text, and columns of different types are never equal.
-    return numbers if pc.cast(numbers, texts.type).equals(texts) else texts

@@ -9,16 +9,16 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..answers.columns import is_text, share_categories, to_column
+from ..answers.columns import is_text, share_categories
 from ..answers.tables import Table, check_names, open_frame
 from ..arguments import to_path
-from ..errors import InputError, Sentence, first_line, listing
+from ..errors import InputError, first_line, listing
 from ..limits import require_memory
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
 from .files import (
@@ -27,10 +27,8 @@ from .files import (
     check_encoding,
     list_inputs,
     name_of,
-    permission_error,
     place_of_row,
     quote_path,
-    read_integers,
     share_format,
 )
 
@@ -214,8 +212,6 @@ def stream_rows(path: str, found: Format, wanted: Collection[str] | None = None)
             first = False
         if first:
             yield pa.RecordBatch.from_pylist([], schema)
-    except PermissionError as error:
-        raise permission_error(path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
         if found.text:
             check_encoding(path)
@@ -232,55 +228,47 @@ def concatenate(paths: Sequence[str], tables: Sequence[pa.Table], all_text: bool
     """
     names = tables[0].column_names
     for path, table in zip(paths, tables, strict=True):
-        for odd, other, missing in (
-            (path, paths[0], set(names) - set(table.column_names)),
-            (paths[0], path, set(table.column_names) - set(names)),
-        ):
-            if missing:
-                raise InputError(
-                    f"{odd!r} has no column {listing(sorted(missing))}, which {other!r} has.",
-                    *_find_gold_file({paths[0]: names, path: table.column_names}),
-                    "Give all files the same columns, or read them one by one.",
-                )
+        odd = set(names) ^ set(table.column_names)
+        if odd:
+            raise InputError(
+                f"{path!r} does not go with {paths[0]!r}: only one of them has the column {listing(sorted(odd))}.",
+                "Give all files the same columns, or read them one by one, and known labels with gold.",
+            )
     columns = {}
     for name in names:
         parts = [table.column(name) for table in tables]
         filled = [part for part in parts if not pa.types.is_null(part.type)]
-        categorical = [pa.types.is_dictionary(part.type) for part in filled]
-        is_scale = all(categorical) and share_categories([chunk for part in filled for chunk in part.chunks])
+        categorical = all(pa.types.is_dictionary(part.type) for part in filled)
+        is_scale = categorical and share_categories([chunk for part in filled for chunk in part.chunks])
         for i, part in enumerate(parts):
             if pa.types.is_dictionary(part.type):
                 # All categories together may be too many for the index type of each file.
                 wide = pa.dictionary(pa.int32(), part.type.value_type, part.type.ordered and is_scale)
-                parts[i] = part.cast(wide if all(categorical) else part.type.value_type)
+                parts[i] = part.cast(wide if categorical else part.type.value_type)
         if any(is_text(part.type) for part in parts):
             parts = [part.cast(pa.string()) if pa.types.is_integer(part.type) else part for part in parts]
-        fields = [pa.schema([(name, part.type)]) for part in parts]
-        kind = fields[0].field(0).type
-        for path, field in zip(paths[1:], fields[1:], strict=True):
-            try:
-                kind = pa.unify_schemas([pa.schema([(name, kind)]), field], promote_options="permissive").field(0).type
-            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-                raise InputError(
-                    f"{path!r} does not go with {paths[0]!r}: {first_line(error)}.",
-                    "Give a column the same type in all files.",
-                ) from error
-        column = pa.chunked_array([chunk for part in parts for chunk in part.cast(kind).chunks], kind)
-        if pa.types.is_dictionary(kind):
-            with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # categories that are lists, or missing
-                column = column.unify_dictionaries()
-        if all_text:
-            column = read_integers(column)
+        try:
+            same = pa.concat_tables([pa.table({name: part}) for part in parts], promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            raise InputError(
+                f"The files {listing(paths)} do not go together: {first_line(error)}.",
+                "Give a column the same type in all files.",
+            ) from error
+        column = same.column(name)
+        if pa.types.is_dictionary(column.type) and not pa.types.is_nested(column.type.value_type):
+            column = column.unify_dictionaries()
+        column = read_integers(column) if all_text else column
         columns[name] = column.cast(pa.string()) if pa.types.is_null(column.type) else column
     return pa.table(columns, metadata=tables[0].schema.metadata)
 
 
-def _find_gold_file(columns: Mapping[str, list[str]]) -> list[Sentence]:
-    """The remedy where one of two files holds answers and the other one known labels."""
-    opened = {path: Table(names, to_column) for path, names in columns.items()}
-    answers = [path for path, table in opened.items() if table.find("worker") and table.find("label")]
-    gold = [path for path, table in opened.items() if not table.find("worker") and table.find("known label")]
-    if len(answers) != 1 or len(gold) != 1:
-        return []
-    kinds = f"{answers[0]!r} seems to hold answers, and {gold[0]!r} known labels."
-    return [Sentence(f"{kinds} Give known labels with {{gold}}, and read only the files of answers.", gold=gold[0])]
+def read_integers(texts: Any) -> Any:
+    """`texts` as int64 if each is exactly how its integer is written; as null if all are null."""
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts))
+    try:
+        numbers = pc.cast(texts, pa.int64())
+    except pa.ArrowInvalid:
+        return texts
+    # Arrow knows several types of text, and columns of different types are never equal.
+    return numbers if pc.cast(numbers, texts.type).equals(texts) else texts

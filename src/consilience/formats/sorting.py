@@ -31,8 +31,8 @@ from ..errors import InputError, MissingDependencyError, first_line
 from ..limits import open_mapped
 from ..version import __version__
 from . import Format
-from .files import describe_state, is_remote, name_of, read_integers
-from .reading import TableFile, stream_rows
+from .files import describe_state, is_remote, name_of
+from .reading import TableFile, read_integers, stream_rows
 
 # DuckDB gets this part of the memory; buffers of what it reads and writes take more.
 ENGINE_PART = 0.3

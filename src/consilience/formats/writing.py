@@ -1,7 +1,7 @@
 """Files written whole or not at all, and tables written to files in the format of their suffix.
 
-A file is written to a temporary one beside it, which then takes its place. What cannot be replaced (a device, a pipe,
-the standard output) is written to instead.
+A file is written to a temporary one beside it, which then takes its place. What cannot be replaced (a device, a pipe)
+is written to instead.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def replace_file(path: PathLike) -> Iterator[Path]:
             shutil.copymode(target, temporary)
         yield temporary
         if in_place:
-            stream = _standard_stream(os.stat(path))
-            number = os.open(path, os.O_WRONLY) if stream is None else os.dup(stream)
-            with open(number, "wb") as sink, open(temporary, "rb") as source:
+            with open(path, "wb") as sink, open(temporary, "rb") as source:
                 shutil.copyfileobj(source, sink)
         else:
             with open(temporary, "rb+") as written, suppress(OSError):  # where the file system can say so
@@ -140,23 +138,13 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> N
 
 
 def cannot_be_replaced(path: str) -> bool:
-    """Whether a path is there and no file of its own: a device, a pipe, or the program's own output.
+    """Whether a path is there and no file of its own, but a device or a pipe.
 
     >>> cannot_be_replaced(os.devnull), cannot_be_replaced("labels.csv")
     (True, False)
     """
     try:
-        found = os.stat(path)
+        mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return False
-    special = not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
-    return special or _standard_stream(found) is not None
-
-
-def _standard_stream(found: os.stat_result) -> int | None:
-    """The number of the output stream that a file is; None if it is neither."""
-    for number in (1, 2):
-        with suppress(OSError):  # closed
-            if os.path.samestat(found, os.fstat(number)):
-                return number
-    return None
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
