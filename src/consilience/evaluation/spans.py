@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..answers.columns import objects
+from ..answers.columns import Indices, objects
 from ..answers.tables import is_table
 from ..errors import InputError, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
+from ..kernels import Floats
 from ..kinds.base import FUSED
 from ..kinds.span_task import SpansKind
 from ..kinds.spans import (
     Marks,
     Spans,
-    align_marks,
+    cut_texts,
     find_span_columns,
     find_truth,
     match_documents,
     pick_marks,
     read_sole_spans,
 )
-from ..metrics.labels import compare_spans
+from ..metrics.labels import score_spans
 from ..models.base import Model
 from .evaluation import Evaluation, mean_gap
 
@@ -73,37 +74,38 @@ def evaluate_spans(found: object, gold: Spans) -> Evaluation:
         if n_absent:
             are = "is" if n_absent == 1 else "are"
             warn_of(f"{plural(n_absent, 'document')} {are} not among those whose spans are known.")
+    marks = pick_marks(marks, np.flatnonzero(np.isin(place[marks.document], known_documents)))
     types = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
-    truth = align_marks(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, types)
-    said = align_marks(_trim(marks, found.texts), place, found.labels, types)
-    said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
+    truth, _ = _list_rows(known, gold, np.arange(len(gold.documents)), types)
+    said, confidence = _list_rows(marks, found, place, types)
     figures: dict[str, float | None] = {
         "n_documents": len(known_documents),
         "n_unanswered": len(np.setdiff1d(known_documents, read)),
         "mean_confidence": None,
         "calibration_error": None,
     }
-    if said.confidence is not None and len(said.start) and not np.isnan(said.confidence).any():
-        rows = [np.stack([each.document, *each[2:5]], axis=1).tolist() for each in (truth, said)]
-        is_known = set(map(tuple, rows[0]))
-        right = np.array([tuple(row) in is_known for row in rows[1]], bool)
-        figures["mean_confidence"] = float(np.mean(said.confidence))
-        figures["calibration_error"] = mean_gap(said.confidence, right)
+    if confidence is not None and len(said) and not np.isnan(confidence).any():
+        is_known = set(map(tuple, truth.tolist()))
+        right = np.array([tuple(row) in is_known for row in said.tolist()], bool)
+        figures |= {"mean_confidence": float(np.mean(confidence)), "calibration_error": mean_gap(confidence, right)}
     by_type = {}
     for code, name in enumerate(types):
-        parts = [pick_marks(each, np.flatnonzero(each.label == code)) for each in (truth, said)]
-        if len(parts[0].start) or len(parts[1].start):
-            by_type[name] = compare_spans(*parts).strict
-    return Evaluation("document", figures, compare_spans(truth, said)._asdict(), "type", by_type)
+        parts = [rows[rows[:, 0] == code] for rows in (truth, said)]
+        if len(parts[0]) or len(parts[1]):
+            by_type[name] = score_spans(*parts)["strict"]
+    return Evaluation("document", figures, score_spans(truth, said), "type", by_type)
 
 
-def _trim(marks: Marks, texts: list[str]) -> Marks:
-    """Spans without white space at their ends, as fused spans are."""
+def _list_rows(marks: Marks, spans: Spans, place: Indices, types: list[str]) -> tuple[Indices, Floats | None]:
+    """Spans as rows of type, document, start and end, and their confidence.
+
+    White space at their ends is left out, as in fused spans; `place` is the number of each document in the rows.
+    """
+    code = np.array([types.index(str(label)) for label in spans.labels.tolist()], np.int64)
     start, end = marks.start.copy(), marks.end.copy()
-    for row, (document, a, b) in enumerate(zip(marks.document.tolist(), start.tolist(), end.tolist(), strict=True)):
-        text = texts[document][a:b]
-        if text[:1].isspace() or text[-1:].isspace():
-            start[row] += len(text) - len(text.lstrip())
-            end[row] -= len(text) - len(text.rstrip())
-    inked = np.flatnonzero(start < end)
-    return pick_marks(marks._replace(start=start, end=end), inked)
+    for row, text in enumerate(cut_texts(spans.texts, marks)):
+        start[row] += len(text) - len(text.lstrip())
+        end[row] -= len(text) - len(text.rstrip())
+    inked = start < end
+    rows = np.stack([code[marks.label], place[marks.document], start, end], axis=1)[inked]
+    return rows, None if marks.confidence is None else marks.confidence[inked]

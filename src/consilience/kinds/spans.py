@@ -723,9 +723,3 @@ def match_documents(found: Spans, other: Spans, used: Indices | None = None) -> 
             "Give both the same texts.",
         )
     return place
-
-
-def align_marks(marks: Marks, place: Indices, labels: Values, names: list[str]) -> Marks:
-    """Spans with documents and types numbered as on the other side."""
-    code = np.array([names.index(str(label)) for label in labels.tolist()], np.int64)
-    return marks._replace(document=place[marks.document], label=code[marks.label] if len(code) else marks.label)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ITEMS_AT_ONCE = 1 << 16
 # What may be known of labels.
 LEVELS = ("nominal", "ordinal", "interval")
-_MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
 def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
@@ -129,7 +128,7 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
     alpha = pairs.alpha()
     if np.isnan(alpha):
         return AlphaInterval(alpha, alpha, alpha)
-    influence = _find_influences(pairs, alpha)
+    influence = pairs.influences(alpha)
     if r.sequences is not None:
         influence = _sum_at(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
     n_units = len(influence)
@@ -184,56 +183,6 @@ def pairwise_agreement(r: Answers) -> float:
     return float(pairs.agreeing.sum() / total) if total > 0 else float("nan")
 
 
-def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    r"""Return, for each two workers, the share of common items on which they agree, and how many those are.
-
-    .. math:: S_{vw} = \frac{\sum_i \sum_c n_{ivc} \, n_{iwc}}{\sum_i m_{iv} \, m_{iw}}
-
-    with :math:`n_{iwc}` the weight (1 by default) that worker w gave label c on item i, :math:`m_{iw}` its sum over c.
-
-    Parameters
-    ----------
-    r : Answers
-        The answers, of at most 5,000 workers.
-
-    Returns
-    -------
-    agree_share : ndarray of float64, shape (n_workers, n_workers)
-        Between 0 and 1; nan where two workers have no item in common. The diagonal is 1, less only for a worker who
-        spreads answers over several labels.
-    n_common : ndarray of int64, shape (n_workers, n_workers)
-        Number of items both answered; on the diagonal, number of items answered.
-
-    Examples
-    --------
-    >>> from consilience.answers.answers import Answers
-    >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
-    >>> share, n_common = agreement_matrix(r)
-    >>> share.tolist()
-    [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
-    >>> n_common.tolist()
-    [[4, 3, 2], [3, 3, 2], [2, 2, 2]]
-    """
-    _check_answers(r)
-    if r.n_workers > _MOST_WORKERS:
-        raise InputError(
-            f"An agreement matrix is made for at most {_MOST_WORKERS:,} workers. Got {r.n_workers:,} instead.",
-            "Select the workers to compare first.",
-        )
-    from scipy.sparse import csr_array
-
-    item, ones = r.item_of_answer(), np.ones(len(r.worker))
-    given = csr_array((ones if r.amount is None else r.amount, (r.worker, item)), shape=(r.n_workers, r.n_items))
-    met = (given > 0).astype(np.int64)
-    n_common = (met @ met.T).toarray()
-    # Numbering only the (item, label) pairs that occur keeps the sparse matrix small however many labels there are.
-    _, pair = np.unique(item * len(r.labels) + r.label, return_inverse=True)
-    shape = (r.n_workers, int(pair.max(initial=0)) + 1)
-    said = csr_array((ones if r.amount is None else r.amount, (r.worker, pair)), shape=shape)
-    agreeing, total = (said @ said.T).toarray(), (given @ given.T).toarray()
-    return np.divide(agreeing, total, out=np.full(total.shape, np.nan), where=n_common > 0), n_common
-
-
 def span_agreement(spans: Spans) -> float:
     """How far workers agree about spans: the mean strict F1 of all pairs of workers.
 
@@ -269,16 +218,6 @@ def span_agreement(spans: Spans) -> float:
     return float((2 * common[pairs] / total[pairs]).mean()) if pairs.any() else float("nan")
 
 
-class _Scale(NamedTuple):
-    """What sums over pairs are on a scale of K levels, beside numbers of items."""
-
-    by_level: Floats  # (n, K): n_ic
-    gaps: Floats  # (K, K): distances between levels, the largest of them 1
-    observed: Floats  # (K, K): how often two answers to an item are these levels
-    expected: Floats  # (K, K): how often two answers to any items are
-    ordinal: bool
-
-
 class _Pairs(NamedTuple):
     """Sums over pairs of answers, on the items that at least two workers answered."""
 
@@ -289,7 +228,7 @@ class _Pairs(NamedTuple):
     own_total: Floats  # sum of m_iw^2 of each item; P_i is n_i^2 less this
     chance: Floats  # sum over labels of n_c n_ic; on a scale, of pairs of them by how near they are
     label_mass: Floats  # n_c
-    scale: _Scale | None = None
+    moved: Floats | None = None  # (2, n): by how much an item moves D_o and D_e by moving ordinal distances
 
     def shares(self, run: slice = slice(None)) -> Floats:
         """The share of agreeing pairs of each item; 1 where the weights of all pairs are lost in rounding."""
@@ -307,51 +246,35 @@ class _Pairs(NamedTuple):
 
     def expected(self) -> float:
         """The disagreement that chance would give."""
-        mass, scale = self.label_mass, self.scale
-        every = float(np.sum(mass**2) if scale is None else mass @ (1 - scale.gaps**2) @ mass)
         total = float(np.sum(self.mass) ** 2 - self.own_total.sum())
-        return 1 - (every - float(self.own_agreeing.sum())) / total if total > 0 else 0.0  # lost in rounding
+        agreeing = float(self.chance.sum()) - float(self.own_agreeing.sum())
+        return 1 - agreeing / total if total > 0 else 0.0  # lost in rounding
 
     def alpha(self) -> float:
         """Krippendorff's alpha."""
         expected = self.expected() if np.count_nonzero(self.label_mass) > 1 else 0.0
         return float(1 - self.observed() / expected) if expected > 0 else float("nan")
 
-
-def _find_influences(pairs: _Pairs, alpha: float) -> Floats:
-    """The derivative of alpha by the weight of each item, at weights of 1."""
-    observed, expected, n = pairs.observed(), pairs.expected(), pairs.mass.sum()
-    n_pairs, found, scale = n**2 - pairs.own_total.sum(), np.empty(len(pairs.paired)), pairs.scale
-    for run in pairs.runs():
-        by_observed = pairs.mass[run] * (1 - pairs.shares(run) - observed) / n
-        # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, and linear in it.
-        by_agreeing = 2 * pairs.chance[run] - pairs.own_agreeing[run]
-        by_total = 2 * n * pairs.mass[run] - pairs.own_total[run]
-        by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
-        found[run] = ((1 - alpha) * by_expected - by_observed) / expected
-    if scale is None or not scale.ordinal:
-        return found
-    # Ordinal distances are sums of the numbers of answers of each level; only their ratios count.
-    n_levels = len(scale.gaps)
-    low, high, each = np.ogrid[:n_levels, :n_levels, :n_levels]
-    between = (each >= np.minimum(low, high)) & (each <= np.maximum(low, high))
-    moved = between - 0.5 * (each == low) - 0.5 * (each == high)
-    change = (scale.observed - (1 - alpha) * scale.expected) * 2 * scale.gaps
-    slopes = np.einsum("cd,cdg->g", change, moved) / find_ranks(pairs.label_mass).max()
-    return np.asarray(found - scale.by_level @ slopes / expected)
-
-
-def _check_answers(r: object) -> None:
-    from ..answers.answers import Answers
-
-    if not isinstance(r, Answers):
-        raise parameter_error("r", "agreement", "Answers, such as Answers.from_frame returns", r)
+    def influences(self, alpha: float) -> Floats:
+        """The derivative of alpha by the weight of each item, at weights of 1."""
+        observed, expected, n = self.observed(), self.expected(), self.mass.sum()
+        n_pairs, found = n**2 - self.own_total.sum(), np.empty(len(self.paired))
+        for run in self.runs():
+            by_observed = self.mass[run] * (1 - self.shares(run) - observed) / n
+            # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, linear in it.
+            by_agreeing = 2 * self.chance[run] - self.own_agreeing[run]
+            by_total = 2 * n * self.mass[run] - self.own_total[run]
+            by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
+            found[run] = ((1 - alpha) * by_expected - by_observed) / expected
+        return found if self.moved is None else found - (self.moved[0] - (1 - alpha) * self.moved[1]) / expected
 
 
 def _count_pairs(r: Answers, level: str) -> _Pairs:
+    from ..answers.answers import Answers
     from ..kernels.agreement import add_chance, count_pairs
 
-    _check_answers(r)
+    if not isinstance(r, Answers):
+        raise parameter_error("r", "agreement", "Answers, such as Answers.from_frame returns", r)
     if not is_among(level, LEVELS):
         raise parameter_error("level", "krippendorff_alpha", f"one of {listing(LEVELS)}", level)
     if level != "nominal":
@@ -404,18 +327,26 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
         of_owner, row = of_owner[here], np.searchsorted(paired, owned[here])
     by_level = by_level[paired]
     mass, label_mass = by_level.sum(axis=1), by_level.sum(axis=0)
-    gaps = find_ranks(label_mass) if level == "ordinal" else np.abs(places[:, None] - places)
-    gaps = gaps / max(gaps.max(initial=0.0), 1e-300)
+    middle = np.cumsum(label_mass) - label_mass / 2 if level == "ordinal" else places
+    gaps = np.abs(middle[:, None] - middle)
+    widest = max(gaps.max(initial=0.0), 1e-300)
+    gaps = gaps / widest
     near = 1 - gaps**2
     own_agreeing = own_total = mass
     if len(row):
         own_agreeing = _sum_at(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
         own_total = _sum_at(row, of_owner.sum(axis=1) ** 2, len(mass))
-    share = mass / (mass**2 - own_total) / mass.sum()
-    # Own pairs of one level would be on the diagonal, where the distance is 0.
-    observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
-    n_pairs = max(mass.sum() ** 2 - own_total.sum(), 1e-300)
-    expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / n_pairs
+    moved = None
+    if level == "ordinal":  # distances are sums of the numbers of answers of each level; only their ratios count
+        low, high, each = np.ogrid[:n_levels, :n_levels, :n_levels]
+        between = (each >= np.minimum(low, high)) & (each <= np.maximum(low, high))
+        change = 2 * gaps[:, :, None] * (between - 0.5 * (each == low) - 0.5 * (each == high)) / widest
+        # How often two answers are these levels, to one item and to any. Own pairs of one level are at distance 0.
+        share = mass / (mass**2 - own_total) / mass.sum()
+        observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
+        n_pairs = max(mass.sum() ** 2 - own_total.sum(), 1e-300)
+        expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / n_pairs
+        moved = np.stack([by_level @ np.einsum("cd,cdg->g", each, change) for each in (observed, expected)])
     return _Pairs(
         paired=paired,
         mass=mass,
@@ -424,21 +355,9 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
         own_total=own_total,
         chance=by_level @ (near @ label_mass),
         label_mass=label_mass,
-        scale=_Scale(by_level, gaps, observed, expected, level == "ordinal"),
+        moved=moved,
     )
 
 
 def _sum_at(index: NDArray[np.integer], value: Floats, length: int = 0) -> Floats:
     return np.bincount(index, value, length).astype(np.float64, copy=False)
-
-
-def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ordinal distances between levels with so many answers, (K, K).
-
-    >>> find_ranks(np.array([2.0, 1.0, 3.0]))
-    array([[0. , 1.5, 3.5],
-           [1.5, 0. , 2. ],
-           [3.5, 2. , 0. ]])
-    """
-    middle = np.cumsum(mass) - mass / 2
-    return np.asarray(np.abs(middle[:, None] - middle))

@@ -16,7 +16,7 @@ recall over known ones.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,6 @@ from ..answers.tagging import BEGIN, INSIDE, OUTSIDE, find_spans, split_tags
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, shorten
 from ..kernels import Floats
-
-if TYPE_CHECKING:
-    from ..kinds.spans import Marks
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]
@@ -128,39 +125,6 @@ def macro_f1(gold: Labels, predicted: Labels) -> float:
     return sum(score.f1 for score in scores.values()) / len(scores)
 
 
-def confusion_counts(gold: Labels, predicted: Labels) -> tuple[list[Hashable], NDArray[np.int64]]:
-    r"""The classes and how often each gold class was predicted as each class.
-
-    .. math:: C_{kl} = \sum_i 1[y_i = k] \, 1[\hat y_i = l]
-
-    Parameters
-    ----------
-    gold, predicted : array-like of labels
-        One label of any hashable type per item, in the same order.
-
-    Returns
-    -------
-    classes : list of labels
-        Those found in gold or prediction, sorted, or by first appearance if the labels have no order.
-    matrix : ndarray of int64, shape (n_classes, n_classes)
-        Rows are gold, columns are predicted.
-
-    Examples
-    --------
-    >>> classes, matrix = confusion_counts(["cat", "dog", "dog", "cow"], ["cat", "dog", "cow", "cow"])
-    >>> classes
-    ['cat', 'cow', 'dog']
-    >>> matrix
-    array([[1, 0, 0],
-           [0, 1, 0],
-           [0, 1, 1]])
-    """
-    classes, truth, guess = encode_pair(gold, predicted)
-    n_classes = len(classes)
-    cells = np.bincount(truth * n_classes + guess, minlength=n_classes**2)
-    return classes, cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
-
-
 def as_labels(values: Labels, name: str) -> list[Hashable]:
     """The labels as a list of hashable, non-null values; `name` stands for them in messages."""
     if isinstance(values, Sequence) and not isinstance(values, str | bytes):
@@ -205,21 +169,22 @@ def encode_pair(gold: Labels, predicted: Labels) -> tuple[list[Hashable], Codes,
     return classes, _lookup(index, gold_labels), _lookup(index, predicted_labels)
 
 
-def encode_gold(gold: Labels, classes: Labels) -> tuple[Codes, int]:
-    """Gold as indices into `classes`, and the number of classes."""
+def encode_labels(labels: Labels, classes: Labels, name: str = "labels") -> tuple[Codes, int]:
+    """Labels as indices into `classes`, and the number of classes."""
     class_labels = as_labels(classes, "classes")
     index = {label: code for code, label in enumerate(class_labels)}
     if len(index) < len(class_labels):
         repeated = dict.fromkeys(label for label in class_labels if class_labels.count(label) > 1)
         raise InputError(f"The classes must differ. Found more than once: {listing(repeated)}.")
-    gold_labels = as_labels(gold, "gold labels")
-    unknown = [label for label in dict.fromkeys(gold_labels) if label not in index]
+    entries = as_labels(labels, name)
+    unknown = [label for label in dict.fromkeys(entries) if label not in index]
     if unknown:
         raise InputError(
-            f"{len(unknown)} gold labels are not among the {len(index)} classes: {listing(unknown)}. "
-            f"The classes are {listing(index)}; they name the columns of the posterior."
+            f"{len(unknown)} {name} are not among the {len(index)} classes: {listing(unknown)}. "
+            f"The classes are {listing(index)}.",
+            "List all classes, in the order of the columns of probabilities, or from low to high.",
         )
-    return _lookup(index, gold_labels), len(index)
+    return _lookup(index, entries), len(index)
 
 
 def _lookup(index: dict[Hashable, int], labels: list[Hashable]) -> Codes:
@@ -315,35 +280,20 @@ def rank_levels(gold: Labels, predicted: Labels, classes: Labels | None = None) 
     """Both sides as numbers: their own values, or ranks among the classes."""
     sides = as_labels(gold, "gold labels"), as_labels(predicted, "predicted labels")
     same_length(*sides, "predicted labels")
-    if classes is None:
-        try:
-            truth, guess = (np.array([float(label) for label in side]) for side in sides)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            truth, guess = np.array([np.nan]), np.array([np.nan])
-        if not (np.isfinite(truth).all() and np.isfinite(guess).all()):
-            strange = [label for side in sides for label in dict.fromkeys(side) if not is_finite_number(label)]
-            raise InputError(
-                f"Labels on a scale must be numbers, or their classes must be listed. Found {listing(strange)}.",
-                "List the levels from low to high, with classes=.",
-            )
+    if classes is not None:
+        truth, guess = (encode_labels(each, classes)[0].astype(np.float64) for each in sides)
         return truth, guess
-    ranks = {label: float(rank) for rank, label in enumerate(as_labels(classes, "classes"))}
-    unknown = [label for side in sides for label in dict.fromkeys(side) if label not in ranks]
-    if unknown:
-        raise InputError(
-            f"Labels are not among the {len(ranks)} classes: {listing(unknown)}. The classes are {listing(ranks)}.",
-            "List all levels from low to high.",
-        )
-    truth, guess = (np.array([ranks[label] for label in side]) for side in sides)
-    return truth, guess
-
-
-def is_finite_number(label: Hashable) -> bool:
-    """Whether a label is a finite number, or the text of one."""
     try:
-        return bool(np.isfinite(float(label)))  # type: ignore[arg-type]
+        truth, guess = (np.array([float(label) for label in side]) for side in sides)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        return False
+        truth, guess = np.array([np.nan]), np.array([np.nan])
+    if not (np.isfinite(truth).all() and np.isfinite(guess).all()):
+        raise InputError(
+            "Labels on a scale must be finite numbers, or their classes must be listed. Found "
+            f"{listing(dict.fromkeys(label for side in sides for label in side))}.",
+            "List the levels from low to high, with classes=.",
+        )
+    return truth, guess
 
 
 # -------------------------------------------------------------------------------------------------------------- spans
@@ -391,7 +341,7 @@ def span_score(gold: object, predicted: object, lengths: ArrayLike | None = None
     >>> span_score(["B", "I", "O", "B"], ["B", "I", "B", "I"])
     SpanScore(precision=0.5, recall=0.5, f1=0.5, n_gold=2, n_predicted=2, n_correct=1)
     """
-    return _compare(*_both(gold, predicted, lengths)).strict
+    return score_spans(*_both(gold, predicted, lengths))["strict"]
 
 
 def relaxed_span_score(gold: object, predicted: object, lengths: ArrayLike | None = None) -> SpanScore:
@@ -405,7 +355,7 @@ def relaxed_span_score(gold: object, predicted: object, lengths: ArrayLike | Non
     >>> relaxed_span_score(["B", "I", "I", "I"], ["O", "B", "I", "O"]).recall
     0.5
     """
-    return _compare(*_both(gold, predicted, lengths)).relaxed
+    return score_spans(*_both(gold, predicted, lengths))["relaxed"]
 
 
 def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) -> int:
@@ -432,14 +382,6 @@ def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) ->
 def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The index of the first token of each sequence."""
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-
-
-def make_score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
-    """Scores from how much of the predicted spans is right, and how much of the true ones is found."""
-    precision = found_right / n_predicted if n_predicted else 0.0
-    recall = true_found / n_gold if n_gold else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
-    return SpanScore(precision, recall, f1, n_gold, n_predicted, n_correct)
 
 
 def _both(gold: object, predicted: object, lengths: ArrayLike | None) -> Iterator[NDArray[np.int64]]:
@@ -494,52 +436,30 @@ def _read_lengths(lengths: ArrayLike, n_tags: int) -> NDArray[np.int64]:
     return sizes.astype(np.int64)
 
 
-class SpanScores(NamedTuple):
-    """Scores of found spans against known ones."""
-
-    strict: SpanScore
-    relaxed: SpanScore
-    type_only: SpanScore
-
-
-def compare_spans(gold: Marks, found: Marks) -> SpanScores:
-    """How good found spans are; documents and types are numbered alike on both sides. Workers do not matter.
+def score_spans(known: NDArray[np.int64], said: NDArray[np.int64]) -> dict[str, SpanScore]:
+    """The strict, relaxed and type-only scores of spans as rows: type, document, start, end.
 
     A span that one side holds twice counts once.
 
-    Examples
-    --------
-    >>> from consilience.kinds.spans import Marks
-    >>> gold = Marks(*map(np.array, ([0, 0], [0, 0], [0, 8], [3, 11], [1, 1])))
-    >>> found = Marks(*map(np.array, ([0, 0], [0, 0], [0, 8], [3, 12], [1, 1])))
-    >>> [round(score.f1, 3) for score in compare_spans(gold, found)]
-    [0.5, 0.933, 1.0]
+    >>> known, said = np.array([[1, 0, 0, 3], [1, 0, 8, 11]]), np.array([[1, 0, 0, 3], [1, 0, 8, 12]])
+    >>> {name: round(score.f1, 3) for name, score in score_spans(known, said).items()}
+    {'strict': 0.5, 'relaxed': 0.933, 'type_only': 1.0}
     """
-    return _compare(_rows(gold), _rows(found))
+    known, said = (np.unique(rows, axis=0) if len(rows) else rows for rows in (known, said))
+    right = len(known) + len(said) - len(np.unique(np.concatenate([known, said]), axis=0))
+    found, recalled = overlap_shares(said, known), overlap_shares(known, said)
 
+    def score(found_right: float, true_found: float) -> SpanScore:
+        precision = found_right / len(said) if len(said) else 0.0
+        recall = true_found / len(known) if len(known) else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+        return SpanScore(precision, recall, f1, len(known), len(said), right)
 
-def _compare(known: NDArray[np.int64], said: NDArray[np.int64]) -> SpanScores:
-    """The scores of spans as rows, of which no side holds one twice."""
-    right = count_common(known, said)
-    shares = overlap_shares(said, known), overlap_shares(known, said)
-    touched = [float((share > 0).sum()) for share in shares]
-    sizes = (len(known), len(said), right)
-    return SpanScores(
-        make_score(right, right, *sizes),
-        make_score(float(shares[0].sum()), float(shares[1].sum()), *sizes),
-        make_score(touched[0], touched[1], *sizes),
-    )
-
-
-def _rows(marks: Marks) -> NDArray[np.int64]:
-    """The distinct spans as rows: type, document, start, end."""
-    rows = np.stack([marks.label, marks.document, marks.start, marks.end], axis=1)
-    return np.unique(rows, axis=0) if len(rows) else rows
-
-
-def count_common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """How many rows are in both, each of which holds distinct rows."""
-    return len(one) + len(other) - len(np.unique(np.concatenate([one, other]), axis=0))
+    return {
+        "strict": score(right, right),
+        "relaxed": score(float(found.sum()), float(recalled.sum())),
+        "type_only": score(float((found > 0).sum()), float((recalled > 0).sum())),
+    }
 
 
 def overlap_shares(rows: NDArray[np.int64], others: NDArray[np.int64]) -> Floats:

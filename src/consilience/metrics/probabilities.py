@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import check_truth, is_number, is_whole, to_floats
+from ..arguments import check_truth, is_whole, to_floats
 from ..errors import InputError, first_line, listing, parameter_error
-from .labels import Codes, Labels, encode_gold
+from .labels import Codes, Labels, encode_labels
 
 _CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity
 _MOST_BINS = 1_000_000
@@ -163,7 +163,8 @@ def reliability_curve(
     if not is_whole(bins) or not 1 <= bins <= _MOST_BINS:
         raise parameter_error("bins", "reliability_curve", f"a whole number between 1 and {_MOST_BINS:,}", bins)
     check_truth("adaptive", "reliability_curve", adaptive)
-    confidence, correct = _top(*_check(gold, posterior, classes))
+    truth, probability = _check(gold, posterior, classes)
+    confidence, correct = probability.max(axis=1), probability.argmax(axis=1) == truth
     if adaptive:
         first_of_bin = len(confidence) * np.arange(1, bins) // bins
         bin_of = np.searchsorted(np.sort(confidence)[first_of_bin], confidence, side="right")
@@ -179,52 +180,8 @@ def reliability_curve(
     )
 
 
-def accuracy_at_coverage(gold: Labels, posterior: ArrayLike, classes: Labels, coverage: float = 0.8) -> float:
-    r"""The accuracy on the most confident share of the items.
-
-    .. math:: \frac{1}{cN} \sum_{i \in S_c} 1[\arg\max_k p_i(k) = y_i]
-
-    with :math:`S_c` the :math:`cN` items of highest top probability. Among items tied at the border the expectation
-    over random choices is taken, so that the order of items does not matter; a fraction of an item counts pro rata.
-
-    Parameters
-    ----------
-    gold : array-like of labels
-        One label of `classes` per item.
-    posterior : array-like, shape (n_items, n_classes)
-        Probabilities; rows sum to 1.
-    classes : array-like of labels
-        What the columns of `posterior` stand for.
-    coverage : float, default 0.8
-        The share c of items to keep, in (0, 1]; 1 is plain accuracy.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> posterior = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
-    >>> gold = ["a", "b", "b", "b"]
-    >>> accuracy_at_coverage(gold, posterior, classes=["a", "b"], coverage=0.5)
-    1.0
-    >>> accuracy_at_coverage(gold, posterior, classes=["a", "b"], coverage=1.0)
-    0.75
-    """
-    if not (is_number(coverage) and 0 < coverage <= 1):
-        raise parameter_error("coverage", "accuracy_at_coverage", "a number > 0 and <= 1", coverage)
-    confidence, correct = _top(*_check(gold, posterior, classes))
-    _, tie = np.unique(-confidence, return_inverse=True)
-    n_kept = np.append(0, np.cumsum(np.bincount(tie)))
-    n_right = np.append(0, np.cumsum(np.bincount(tie, weights=correct)))
-    wanted = coverage * len(confidence)
-    # A line from one group of ties to the next is the expectation of a random choice within the group.
-    return float(np.interp(wanted, n_kept, n_right) / wanted)
-
-
 def _check(gold: Labels, posterior: ArrayLike, classes: Labels) -> tuple[Codes, NDArray[np.float64]]:
-    truth, n_classes = encode_gold(gold, classes)
+    truth, n_classes = encode_labels(gold, classes, "gold labels")
     try:
         probability = to_floats(posterior)
     except (TypeError, ValueError) as error:
@@ -244,10 +201,6 @@ def _check(gold: Labels, posterior: ArrayLike, classes: Labels) -> tuple[Codes, 
             f"rows {listing(wrong.tolist())}. The first is {probability[wrong[0]].tolist()}."
         )
     return truth, probability
-
-
-def _top(truth: Codes, probability: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    return probability.max(axis=1), probability.argmax(axis=1) == truth
 
 
 def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:
@@ -275,7 +228,8 @@ def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:
     >>> round(confusion_error(true, estimated), 6)
     0.2
     """
-    return float(np.mean(np.abs(_difference(true, estimated, "confusion", 3)).sum(axis=2).max(axis=1)))
+    first, second = _pair(true, estimated, "confusion", 3)
+    return float(np.mean(np.abs(first - second).sum(axis=2).max(axis=1)))
 
 
 def transition_error(true: ArrayLike, estimated: ArrayLike) -> float:
@@ -300,30 +254,8 @@ def transition_error(true: ArrayLike, estimated: ArrayLike) -> float:
     >>> round(transition_error([[0.9, 0.1], [0.5, 0.5]], [[0.8, 0.2], [0.1, 0.9]]), 6)
     0.8
     """
-    return float(np.abs(_difference(true, estimated, "transition", 2)).sum(axis=1).max())
-
-
-def prior_error(true: ArrayLike, estimated: ArrayLike) -> float:
-    r"""The L1 distance between two distributions over classes.
-
-    .. math:: \sum_k | \pi(k) - \hat\pi(k) |
-
-    Parameters
-    ----------
-    true, estimated : array-like, shape (n_classes,)
-        Probabilities of the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 2.
-
-    Examples
-    --------
-    >>> round(prior_error([0.5, 0.5], [0.6, 0.4]), 6)
-    0.2
-    """
-    return float(np.abs(_difference(true, estimated, "prior", 1)).sum())
+    first, second = _pair(true, estimated, "transition", 2)
+    return float(np.abs(first - second).sum(axis=1).max())
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
@@ -352,11 +284,6 @@ def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
     if np.isnan(first).any() or np.isnan(second).any() or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     return float(spearmanr(first, second).statistic)
-
-
-def _difference(true: ArrayLike, estimated: ArrayLike, name: str, n_axes: int) -> NDArray[np.float64]:
-    first, second = _pair(true, estimated, name, n_axes)
-    return first - second
 
 
 def _pair(
