@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatrix
 
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
-from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels import Floats, freeze, read_only
 from ..limits import NUMBER, require_memory
 from .columns import (
@@ -124,7 +124,11 @@ class Graph:
             raise InputError(
                 f"source has {plural(len(ends[0]), 'id')} and target {len(ends[1]):,}: an edge has one of each."
             )
-        return cls._link(ends, weight, items, "the edges", "Edge weights", "given edges")
+        n_missing = max(len(find_missing(column)) for column in ends)
+        if n_missing:
+            raise InputError(f"An end of {n_missing:,} of the edges is missing.", "Fill it in or drop the edge.")
+        weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
+        return cls._link(ends, weights, items, "the edges", "given edges")
 
     @classmethod
     def from_frame(
@@ -145,8 +149,8 @@ class Graph:
             Names of the columns that hold the two ends. If these are not named, and a table has exactly two columns
             beside that of weights, they are the ends whatever they are called.
         weight : str or None
-            Name of the column that holds the weights. "auto": the column called weight, if there is one; a warning
-            tells if the only other column looks like weights. None: all weights are 1.
+            Name of the column that holds the weights. "auto": the column called weight, if there is one. None: all
+            weights are 1.
         items : array-like, optional
             As in `from_edges`.
 
@@ -165,28 +169,18 @@ class Graph:
             if {*others} != {"source", "target"} and not is_answers:
                 source, target = others
                 where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
-        for role, name in {"source": source, "target": target, "weight": chosen}.items():
-            if name is None and role != "weight":
-                raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
-            if name is not None and not is_among(name, table.names):
-                error = table.no_column(role, name)
-                named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
-                raise InputError(error.problem, *error.remedies, named)
+        names = {"source": source, "target": target} | ({} if chosen is None else {"weight": chosen})
+        for role, name in names.items():
+            if not is_among(name, table.names):
+                raise table.no_column(role, name)
         ends = [
             table.values(name, "Every edge needs two ends: fill it in or drop the row.") for name in (source, target)
         ]
-        if chosen is not None:
-            given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
-            what = f"Weights in column {chosen!r} of {table.name}"
-            return cls._link(ends, given, items, where, what, f"given edges, weighted by {chosen!r}")
-        others = [name for name in table.names if name not in (source, target)]
-        # One further column may hold weights if its numbers are no whole ones, as those of ids are.
-        if weight is not None and len(others) == 1 and to_values(table.read(others[0])).dtype.kind == "f":
-            warn_of(
-                f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
-                "If these are weights, call the column weight.",
-            )
-        return cls._link(ends, None, items, where, "", "given edges")
+        if chosen is None:
+            return cls._link(ends, None, items, where, "given edges")
+        given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
+        weights = _read_weights(given, len(given), f"Weights in column {chosen!r} of {table.name}")
+        return cls._link(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: object = None) -> Graph:
@@ -202,13 +196,13 @@ class Graph:
         """
         try:
             shape = np.shape(matrix)
-            square = coo_array(matrix, copy=True) if len(shape) == 2 else None
-            if square is not None and square.dtype.kind not in "biuf":
+            if len(shape) != 2 or shape[0] != shape[1]:
+                raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
+            square = coo_array(matrix, copy=True)
+            if square.dtype.kind not in "biuf":
                 raise TypeError
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, OverflowError) as error:
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
-        if square is None or shape[0] != shape[1]:
-            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
         require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
         square.sum_duplicates()
         square.eliminate_zeros()
@@ -273,12 +267,8 @@ class Graph:
                 allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
                 raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
             end = first + math.prod(extent)
-            require_memory(
-                NUMBER * end * (1 + n_neighbours),
-                f"A grid of {plural(end, 'pixel')} x {n_neighbours} neighbours is too large",
-                Sentence("Give a smaller {shape}."),
-                keyword="shape",
-            )
+            size = f"A grid of {plural(end, 'pixel')} x {n_neighbours} neighbours is too large"
+            require_memory(NUMBER * end * (1 + n_neighbours), size, keyword="shape")
             index = np.arange(first, end).reshape(extent)
             for step in product((-1, 0, 1), repeat=len(extent)):
                 # Of each two opposite steps one.
@@ -332,12 +322,8 @@ class Graph:
             raise InputError("features must have one row per item, at least two.")
         if not is_whole(k) or not 1 <= k < n_items:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
-        require_memory(
-            2 * NUMBER * n_items * int(k),
-            f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
-            Sentence("Lower {k}."),
-            keyword="k",
-        )
+        size = f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many"
+        require_memory(2 * NUMBER * n_items * int(k), size, Sentence("Lower {k}."), keyword="k")
         rows = rows.astype(np.float64)
         if metric == "cosine":
             length = np.sqrt(_sum_squares(rows))
@@ -366,12 +352,8 @@ class Graph:
         return cls.of(source, target, None, read_names(items, n_items, "items"), described)
 
     @classmethod
-    def _link(cls, ends: Any, weight: object, items: object, where: str, what: str, description: str) -> Graph:
-        """The graph of edges whose ends are ids; `where` and `what` stand for edges and weights in messages."""
-        n_missing = next(filter(None, (len(find_missing(column)) for column in ends)), 0)
-        if n_missing:
-            raise InputError(f"An end of {n_missing:,} of {where} is missing.", "Fill it in or drop the edge.")
-        weights = None if weight is None else _read_weights(weight, len(ends[0]), what)
+    def _link(cls, ends: Any, weights: Floats | None, items: object, where: str, description: str) -> Graph:
+        """The graph of edges whose ends are ids; `where` stands for the edges in messages."""
         if items is None:
             codes, names = encode_in_order_of_appearance(join_columns(*ends))
             source, target = np.split(codes.astype(np.int64), [len(ends[0])])
@@ -436,7 +418,7 @@ class Graph:
     @cached_property
     def outward_order(self) -> Indices:
         """All nodes, those near the first node of their component before those further away."""
-        return self._order_outward(np.arange(self.n_items))
+        return order_outward(self, np.arange(self.n_items))
 
     @cached_property
     def by_visit(self) -> tuple[Indices, Graph]:
@@ -451,7 +433,7 @@ class Graph:
 
         n, by_hash = self.n_items, np.argsort(hash_ids(self.items), kind="stable")
         run, rank = np.zeros(n, np.int64), np.empty(n, np.int64)
-        run[self._order_outward(by_hash)] = np.arange(n) // VISITED_TOGETHER
+        run[order_outward(self, by_hash)] = np.arange(n) // VISITED_TOGETHER
         order = by_hash[order_by(run[by_hash], n // VISITED_TOGETHER + 1)[0]]
         rank[order] = np.arange(n)
         if len(self.neighbours) >= MANY_EDGES:
@@ -482,14 +464,6 @@ class Graph:
         if len(self.neighbours) >= MANY_EDGES:
             bounds = bounds[: split_at_neighbours(read_only(self.offsets), read_only(self.neighbours), bounds) + 1]
         return freeze(bounds)
-
-    def _order_outward(self, starts: Indices) -> Indices:
-        """All nodes, outward from the one of each component that comes first in `starts`."""
-        from ..kernels.columns import order_by
-        from ..kernels.graph import find_levels
-
-        levels = find_levels(self.offsets, self.neighbours, starts)[0][starts]
-        return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
 
     def to_scipy(self) -> Any:
         """The symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
@@ -547,6 +521,15 @@ class Graph:
                 b[i], b[j] = b[j], b[i]
         weights = rng.permutation(graph.weights[once])
         return Graph.of(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
+
+
+def order_outward(graph: Graph, starts: Indices) -> Indices:
+    """All nodes, outward from the one of each component that comes first in `starts`."""
+    from ..kernels.columns import order_by
+    from ..kernels.graph import find_levels
+
+    levels = find_levels(graph.offsets, graph.neighbours, starts)[0][starts]
+    return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
 
 
 def _read_weights(weight: object, n_edges: int, what: str) -> Floats:
@@ -612,10 +595,10 @@ def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = N
     if bad.any():
         places = [each[bad] for each in rows.tocoo().coords] if issparse(rows) else np.nonzero(bad)
         row, column = (int(each[0]) for each in places)
-        where = column if names is None else repr(names[column]), listing([row] if ids is None else ids[[row]].tolist())
+        name, item = column if names is None else names[column], row if ids is None else ids[[row]].tolist()[0]
         raise InputError(
-            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column {where[0]}, "
-            f"of item {where[1]}.",
+            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column {name!r}, of "
+            f"item {shorten(item)}.",
             "Fill them in, or give a table without these items: items may be without features.",
             keyword="features",
         )
