@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from .answers.random_choices import hide_answers
-from .arguments import check_seed, is_number, to_path
 from .checks.comparison import renew_as_found
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
@@ -25,7 +24,7 @@ from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_posed, prepare
 from .models.questions import Questions
-from .options import given
+from .options import check_seed, given, is_number, to_path
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .results.fitting import align, fit_source, make_source

@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..arguments import to_floats
 from ..errors import InputError, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
-from ..options import check, check_effect
+from ..options import check, check_effect, to_floats
 from . import LONG, translate
 from .classes import (
     are_ranks,

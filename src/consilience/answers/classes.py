@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import is_among, to_floats
 from ..errors import (
     DataWarning,
     InputError,
@@ -38,7 +37,7 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Floats
-from ..options import check
+from ..options import check, is_among, to_floats
 from .columns import (
     Codes,
     Column,

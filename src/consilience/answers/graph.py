@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatrix
 
-from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels import Floats, freeze, read_only
 from ..limits import NUMBER, require_memory
+from ..options import check_seed, check_truth, is_among, is_whole, to_floats
 from .columns import (
     Codes,
     Indices,

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import to_floats
 from ..errors import InputError, listing, plural, warn_of
 from ..kernels import Floats, freeze
+from ..options import to_floats
 from .answers import Answers
 from .classes import normalise_label
 from .columns import Indices, Values, name_composite, spell_surrogates

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arguments import to_floats
 from ..errors import InputError, Sentence, listing, shorten
 from ..kernels import Floats, Integers
+from ..options import to_floats
 from .columns import (
     Codes,
     Column,

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import is_among
 from ..errors import (
     InputError,
     ManyQuestionsError,
@@ -34,6 +33,7 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Floats
+from ..options import is_among
 from . import LONG, MATRIX, translate
 from .answers import Answers, empty_responses, keep_weights
 from .classes import extend_scale, warn_of_slips

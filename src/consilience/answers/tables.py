@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from ..arguments import is_among, to_floats
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
 from ..kernels import Floats
 from ..limits import NUMBER, require_few, require_memory
+from ..options import is_among, to_floats
 from .columns import (
     Column,
     Indices,

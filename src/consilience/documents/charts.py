@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import check_truth, to_path
 from ..errors import MissingDependencyError, parameter_error
 from ..formats.writing import replace_file
 from ..kernels import Floats
+from ..options import check_truth, to_path
 
 # Names of colours in report.css; what they are there, light and dark. Text in the colour of ink can be read on heat.
 COLOURS = {

@@ -14,9 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-from ..arguments import is_whole
 from ..errors import parameter_error
 from ..limits import count_threads, release_mapped
+from ..options import is_whole
 
 if TYPE_CHECKING:
     from .dask import Dask as Dask

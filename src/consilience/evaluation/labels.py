@@ -29,7 +29,6 @@ from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, o
 from ..answers.items import read_positions
 from ..answers.tables import Table, is_table, key_roles, open_frame
 from ..answers.tagging import looks_iob2
-from ..arguments import check_truth, is_among, split_by_question
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
 from ..kernels import Floats
@@ -41,6 +40,7 @@ from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..models.base import Model
 from ..models.opening import split_gold
 from ..models.questions import Questions
+from ..options import check_truth, is_among, split_by_question
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation
 from .rankings import evaluate_ranking

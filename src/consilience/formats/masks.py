@@ -23,9 +23,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_among, to_path
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
+from ..options import is_among, to_path
 from . import Codec, list_suffixes, readable_formats
 from .arrays import NPY, NPZ, PNG, peek_array, read_arrays, read_picture, write_picture
 from .files import PathLike, file_name, make_folder

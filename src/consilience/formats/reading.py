@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from ..answers.columns import is_text, share_categories
 from ..answers.tables import Table, check_names, open_frame
-from ..arguments import to_path
 from ..errors import InputError, first_line, listing
 from ..limits import require_memory
+from ..options import to_path
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
 from .files import (
     STANDARD_INPUT,

@@ -19,11 +19,11 @@ from ..answers.answers import Answers, Budget
 from ..answers.columns import split_names
 from ..answers.joining import leave_out, read_blocked
 from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
-from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import InputError, ParameterError, Sentence, about, parameter_error
 from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators
 from ..kinds.tags import Tags
 from ..limits import available_memory
+from ..options import check_questions, check_truth, split_by_question
 from .arrays import MATRIX
 from .files import is_remote
 from .reading import concatenate, find_files, open_path, stream_rows

@@ -22,7 +22,6 @@ from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
-from ..arguments import is_among, to_path
 from ..errors import (
     InputError,
     ParameterError,
@@ -37,7 +36,7 @@ from ..kinds.masks import Masks
 from ..kinds.spans import Spans
 from ..kinds.tag_tables import ONE_HOT
 from ..kinds.tags import Tags
-from ..options import ROLES, given
+from ..options import ROLES, given, is_among, to_path
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features

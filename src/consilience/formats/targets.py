@@ -18,7 +18,6 @@ from .. import formats as register
 from ..answers.answers import Answers
 from ..answers.columns import is_missing, to_values
 from ..answers.tables import open_frame
-from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error, quietly
 from ..kinds import need_kind
 from ..kinds.base import Fused, TableKind
@@ -26,6 +25,7 @@ from ..kinds.masks import FusedMasks, Masks
 from ..kinds.spans import Spans
 from ..kinds.tag_tables import ONE_HOT
 from ..kinds.tags import TagsKind
+from ..options import to_path
 from . import (
     FOLDER,
     Format,

@@ -21,7 +21,6 @@ from ..answers.classes import normalise_column, spell_as
 from ..answers.columns import Values, lookup, to_column, to_values
 from ..answers.graph import Graph
 from ..answers.random_choices import hash_ids
-from ..arguments import to_floats
 from ..errors import (
     DataWarning,
     InputError,
@@ -36,6 +35,7 @@ from ..errors import (
 )
 from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
+from ..options import to_floats
 from .em import Parameters, Problem, expect_from_votes
 from .moments import answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source

@@ -27,7 +27,6 @@ from ..answers.answers import Answers
 from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, to_column
 from ..answers.graph import NEIGHBOURHOODS, Graph
 from ..answers.tables import read_names
-from ..arguments import is_whole
 from ..errors import (
     InputError,
     ParameterError,
@@ -41,6 +40,7 @@ from ..errors import (
 )
 from ..kernels import Floats
 from ..limits import require_few
+from ..options import is_whole
 from .base import TABLE, AnyKind, Fused, FusedLabels, Kind, TableKind, list_given
 
 ClassCodes: TypeAlias = NDArray[np.int8]

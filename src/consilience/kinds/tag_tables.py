@@ -28,10 +28,10 @@ from ..answers.columns import (
 )
 from ..answers.gold import open_gold
 from ..answers.tables import ALIASES, Table, find_columns, read_distinct
-from ..arguments import is_among, split_by_question
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..limits import require_few, require_memory
+from ..options import is_among, split_by_question
 
 if TYPE_CHECKING:
     pass

@@ -27,9 +27,9 @@ from ..answers.columns import (
 )
 from ..answers.items import Sequences, encode_items, read_keys
 from ..answers.tables import build_frame, is_table, open_frame
-from ..arguments import check_truth, is_among
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Truths
+from ..options import check_truth, is_among
 from .base import Fused, FusedLabels, Kind, list_given
 from .tag_tables import (
     DUPLICATES,

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import is_among
 from ..errors import InputError, listing, parameter_error
 from ..kernels import Floats, freeze, read_only
 from ..limits import allocate
+from ..options import is_among
 
 if TYPE_CHECKING:
     from ..answers.answers import Answers

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..answers.tagging import BEGIN, INSIDE, OUTSIDE, find_spans, split_tags
-from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, shorten
 from ..kernels import Floats
+from ..options import to_floats
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]

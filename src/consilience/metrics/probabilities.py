@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import check_truth, is_whole, to_floats
 from ..errors import InputError, first_line, listing, parameter_error
+from ..options import check_truth, is_whole, to_floats
 from .labels import Codes, Labels, encode_labels
 
 _CLIP = 1e-10  # one confident mistake costs 23 nats, not infinity

@@ -14,7 +14,6 @@ from ..answers.columns import Values, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
-from ..arguments import check_truth, is_whole, to_path
 from ..checks.register import complete
 from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, listing, parameter_error, shorten
@@ -23,6 +22,7 @@ from ..inference.estimator import Fitted, LabelEstimator, describe_call, list_de
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
+from ..options import check_truth, is_whole, to_path
 from ..results.findings import Finding
 from ..results.fitting import align, fit_source, make_source
 from ..results.result import Result

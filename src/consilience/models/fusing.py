@@ -13,7 +13,6 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
-from ..arguments import check_questions, is_among, split_by_question
 from ..checks.register import judge
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
@@ -41,6 +40,7 @@ from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators
 from ..limits import keep_to
+from ..options import check_questions, is_among, split_by_question
 from ..results.fitting import align, fit_source, make_source
 from ..results.source_kinds import check_kind
 from . import MODELS, model_class

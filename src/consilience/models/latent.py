@@ -12,7 +12,6 @@ from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.previews import build_report
 from ..answers.tagging import are_tags
-from ..arguments import is_whole as is_whole_number
 from ..engines import Engine
 from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
@@ -28,6 +27,7 @@ from ..inference.structures import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..limits import release_mapped
+from ..options import is_whole as is_whole_number
 from ..results.calibration import calibrate, judge_spans
 from ..results.chance import judge_by_others
 from ..results.fitting import make_result

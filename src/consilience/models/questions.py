@@ -17,7 +17,6 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, add_values, lookup, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
-from ..arguments import check_truth, to_path
 from ..documents.document import Document
 from ..documents.page import describe_questions_page
 from ..engines import open_engine
@@ -27,6 +26,7 @@ from ..inference.estimator import renew
 from ..kernels import Floats
 from ..kinds.tag_tables import SEPARATOR
 from ..kinds.tags import TagsKind
+from ..options import check_truth, to_path
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.explanations import Explanations
 from ..results.label_files import is_one_file

@@ -47,11 +47,11 @@ from scipy.special import entr
 from ..answers.columns import Column, Values, join_values, lookup, to_column, to_values
 from ..answers.random_choices import draw_numbers, hash_ids
 from ..answers.tables import open_frame
-from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import assign_groups
 from ..kernels import Codes, Floats, Integers, read_only
 from ..limits import NUMBER, require_memory
+from ..options import is_number, is_whole
 from ..results.result import Result
 from ..results.worker_report import find_accused
 from .next_items import hash_keys

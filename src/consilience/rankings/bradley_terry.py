@@ -15,7 +15,6 @@ from scipy.special import ndtri
 from ..answers.columns import Column, Values, lookup, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
-from ..arguments import is_whole
 from ..documents.document import Document
 from ..engines import one_thread
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
@@ -23,6 +22,7 @@ from ..inference import sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
 from ..models.base import Standalone
+from ..options import is_whole
 from . import likelihood
 from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
 from .likelihood import INTERVAL, WIDTH, find_odds, group_rows

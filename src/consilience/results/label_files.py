@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column
 from ..answers.tables import build_frame
-from ..arguments import is_number
 from ..engines import open_engine
 from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
@@ -30,6 +29,7 @@ from ..formats.writing import check_writable, write_tables
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import release_mapped
+from ..options import is_number
 from .record import SHARED_ERRORS
 from .result import Labels, Result, leave_open
 

@@ -22,7 +22,6 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..arguments import is_among
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, parameter_error, plural
 from ..inference.em import Learned, Names, expect_from_votes
@@ -46,7 +45,7 @@ from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
-from ..options import LABEL_BY
+from ..options import LABEL_BY, is_among
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .intervals import UNCHECKED, Intervals, Past

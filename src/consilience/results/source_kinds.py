@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..arguments import is_among
 from ..errors import parameter_error
+from ..options import is_among
 
 # What one of them is called, and what to do about one that answers badly.
 NOUNS = {"people": "worker", "functions": "function", "models": "model"}

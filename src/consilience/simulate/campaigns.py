@@ -17,10 +17,9 @@ from ..answers.gold import match_gold
 from ..answers.previews import build_report
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import open_frame
-from ..arguments import is_among, is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..inference.estimator import renew
-from ..options import whole
+from ..options import is_among, is_number, whole
 from ..planning.next_questions import list_questions, read_costs
 from .crowds import Simulation, check_numbers
 

@@ -16,12 +16,11 @@ from ..answers.answers import Answers
 from ..answers.columns import Indices, Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..arguments import is_among, is_whole, to_floats
 from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats
 from ..limits import NUMBER, require_memory
-from ..options import ACTIVITIES, SHARE, Domain, number, whole
+from ..options import ACTIVITIES, SHARE, Domain, is_among, is_whole, number, to_floats, whole
 
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.
 CHUNK = 1 << 16

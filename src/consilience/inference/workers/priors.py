@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arguments import to_floats
 from ...kernels import Floats, freeze, read_only
+from ...options import to_floats
 
 # The iterations in which a prior is learned.
 LEARNING = range(5, sys.maxsize, 3)
