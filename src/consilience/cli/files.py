@@ -57,18 +57,18 @@ def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
     publish(Document("", "", parts))
 
 
-def run_convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
+def run_convert(origin: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
     """Convert all annotations of all workers from one format to another."""
     started = time.perf_counter()
     with Display() as display:
-        display.say(f"Reading {fit_text(source, 50)}")
-        content = read_content(source, format, **options)
+        display.say(f"Reading {fit_text(origin, 50)}")
+        content = read_content(origin, format, **options)
         form = choose_form(content, target, to)
         is_table = form in LAYOUTS
         if not is_table and is_folder(target):
-            check_folder(target, source)
+            check_folder(target, origin)
         else:
-            check_outputs([target] if is_table else [], [] if is_table else [target], [source])
+            check_outputs([target] if is_table else [], [] if is_table else [target], [origin])
         display.say("Writing")
         write_content(content, target, form)
     lost, seconds = list_losses(content, form), round(time.perf_counter() - started, 3)
@@ -77,9 +77,9 @@ def run_convert(source: str, target: str, format: str | None, to: str | None, **
         Fact("", "Written", None, f"{fit_text(target, 50)} ({form})"),
         Fact("lost", "Not kept" if lost else "", lost, f"{'; '.join(lost)}."),
         Fact("seconds", "Time", seconds, f"{seconds:.1f} s"),
-        *list_values({"source": source, "from": content.format, "target": target, "to": form}),
+        *list_values({"source": origin, "from": content.format, "target": target, "to": form}),
     ]
-    publish(Document(f"{fit_text(source, 36)} to {fit_text(target, 34)}", "", [Facts(facts)]))
+    publish(Document(f"{fit_text(origin, 36)} to {fit_text(target, 34)}", "", [Facts(facts)]))
 
 
 def list_formats() -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from inspect import cleandoc
@@ -28,7 +29,7 @@ from .command import ALONE, ENDINGS, FAILURE, Command, Parameter, describe_signa
 
 TABLES = usual_suffixes(writable_formats())
 READ_TABLES = usual_suffixes(each for each in readable_formats() if each.kind == "table")
-PRINTING = ["quiet", "as_json", "debug"]
+PRINTING = "quiet as_json debug"
 
 
 class Program(click.Group):
@@ -101,12 +102,7 @@ CHOICES: dict[str, Callable[[], Sequence[str]]] = {
 
 
 def declare(
-    name: str,
-    run: str,
-    groups: Mapping[str, Sequence[str]],
-    arguments: Sequence[click.Argument] = (),
-    short: str | None = None,
-    parent: click.Group = program,
+    name: str, run: str, arguments: str, parent: click.Group = program, **groups: str
 ) -> Callable[[Callable[[], None]], None]:
     """Add a command, whose help is the docstring of a function without a body.
 
@@ -116,14 +112,12 @@ def declare(
         What users type.
     run : str
         The function that does it, and its module in this package, which is not imported before: "fuse:run_fuse".
-    groups : mapping
-        Names of options, by the titles under which the help lists them.
-    arguments : sequence of click.Argument
-        What is given without a name.
-    short : str, optional
-        What it does, for the list of all commands. Default: the beginning of the help.
+    arguments : str
+        What is given without a name; "[position]" may be left out, and "source..." is one after all.
     parent : click.Group
         The group that it is in.
+    **groups : str
+        Names of options, by the titles under which the help lists them.
     """
 
     def run_later(**given: object) -> None:
@@ -131,26 +125,36 @@ def declare(
         getattr(import_module(f".{home}", __package__), function)(**given)
 
     def add(function: Callable[[], None]) -> None:
-        owners = (name, parent.name or "")
-        options: dict[str, list[click.Option]] = {
-            title: [Parameter(each, owners, TABLES, CHOICES.get(each)) for each in names]
-            for title, names in groups.items()
-        }
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
         lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
+        options = {
+            title.capitalize().replace("_", " "): [
+                Parameter(each, (name, parent.name or ""), TABLES, CHOICES.get(each)) for each in names.split()
+            ]
+            for title, names in groups.items()
+        }
         parent.add_command(
             Command(
                 name,
                 callback=run_later,
-                params=list(arguments),
+                params=[name_argument(each) for each in arguments.split()],
                 help=text.replace("TABLES", READ_TABLES),
                 epilog=f"\b\nExamples:\n{lines}" if examples else None,
-                short_help=short,
+                short_help=f"{re.split('[.:,]', text)[0]}.",
                 groups=options,
             )
         )
 
     return add
+
+
+def name_argument(text: str) -> click.Argument:
+    """An argument, as `declare` has it."""
+    name = text.strip("[].")
+    if text.endswith("..."):
+        return click.Argument([name], nargs=-1, required=True, metavar=name.upper(), callback=take_one)
+    metavar = {"origin": "IN", "target": "OUT"}.get(name)
+    return click.Argument([name], required=not text.startswith("["), metavar=metavar)
 
 
 def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
@@ -162,36 +166,21 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
     return sources[0]
 
 
-def name_source() -> click.Argument:
-    """The argument SOURCE."""
-    return click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one)
-
-
-def name_arguments(*names: str, optional: str = "") -> list[click.Argument]:
-    """Further arguments; the last one may be left out if it is `optional`."""
-    return [click.Argument([name], required=name != optional) for name in names]
-
-
 @declare(
     "fuse",
     "fuse:run_fuse",
-    {
-        "Options": ["output", "report", "save", *PRINTING],
-        "Columns": [
-            *("item", "worker", "label", "labels", "wide", "settings", "sequence", "position", "weight", "order"),
-            *("gold_column", "columns", "ignore"),
-        ],
-        "Answers": [
-            *("format", "separator", "classes", "ordered", "positions", "drop_missing", "rescale", "duplicates"),
-            *("abstain", "background", "normalise", "block", "source_kind", "items"),
-        ],
-        "Known labels": ["gold", "ignore_gold"],
-        "Content and graph": ["content", "features", "item_prior", "graph", "knn", "k"],
-        "Model": ["model", "estimation", "prior", "calibration", "label_by", "max_iter", "seed"],
-        "Outputs": ["workers_report", "disagreements", "undecided", "no_answers", "all_workers"],
-        "Size": ["memory", "store", "resume", "engine", "threads", "scheduler"],
-    },
-    [name_source()],
+    "source...",
+    options=f"output report save {PRINTING}",
+    columns="item worker label labels wide settings sequence position weight order gold_column columns ignore",
+    answers=(
+        "format separator classes ordered positions drop_missing rescale duplicates abstain background "
+        "normalise block source_kind items"
+    ),
+    known_labels="gold ignore_gold",
+    content_and_graph="content features item_prior graph knn k",
+    model="model estimation prior calibration label_by max_iter seed",
+    outputs="workers_report disagreements undecided no_answers all_workers",
+    size="memory store resume engine threads scheduler",
 )
 def fuse_answers() -> None:
     """Fuse the answers in SOURCE into one label per item.
@@ -216,16 +205,13 @@ def fuse_answers() -> None:
 @declare(
     "rank",
     "fuse:run_rank",
-    {
-        "Options": ["output", "report", "save", *PRINTING],
-        "Columns": ["left", "right", "winner", "worker", "item", "group", "weight"],
-        "Scores instead of verdicts": ["candidate", "score", "rank"],
-        "Known verdicts": ["gold"],
-        "Model": ["discrimination", "position_bias", "max_iter", "seed"],
-        "Outputs": ["judges_report", "wins", "next_comparisons", "n"],
-    },
-    [name_source()],
-    short="Rank candidates by verdicts on pairs of them.",
+    "source...",
+    options=f"output report save {PRINTING}",
+    columns="left right winner worker item group weight",
+    scores_instead_of_verdicts="candidate score rank",
+    known_verdicts="gold",
+    model="discrimination position_bias max_iter seed",
+    outputs="judges_report wins next_comparisons n",
 )
 def rank_candidates() -> None:
     """Rank candidates by the verdicts in SOURCE on pairs of them, and weigh the judges.
@@ -247,16 +233,13 @@ def rank_candidates() -> None:
 @declare(
     "update",
     "saved:run_update",
-    {
-        "Options": ["output", "report", "save", *PRINTING],
-        "Answers": ["duplicates"],
-        "Known labels": ["gold"],
-        "Model": ["label_by"],
-        "Content and graph": ["content", "graph"],
-        "Outputs": ["changes", "workers_report"],
-    },
-    name_arguments("model", "source", optional="source"),
-    short="Add answers to a saved model, and fuse all of them.",
+    "model [source]",
+    options=f"output report save {PRINTING}",
+    answers="duplicates",
+    known_labels="gold",
+    model="label_by",
+    content_and_graph="content graph",
+    outputs="changes workers_report",
 )
 def update_model() -> None:
     """Add the answers in SOURCE to a saved model, and fuse all of them.
@@ -276,12 +259,14 @@ def update_model() -> None:
 @declare(
     "predict",
     "saved:run_predict",
-    {"Options": ["output", *PRINTING], "Known labels": ["gold"], "Model": ["label_by"], "Graph": ["graph"]},
-    name_arguments("model", "source"),
-    short="Label items by what a saved model knows of the workers.",
+    "model source",
+    options=f"output {PRINTING}",
+    known_labels="gold",
+    model="label_by",
+    graph="graph",
 )
 def predict_labels() -> None:
-    """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
+    """Label the items in SOURCE by what a model knows of the workers. The model does not change.
 
     MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
     same roles. The answers in MODEL are not looked at: to add answers to its items, use `update`.
@@ -296,12 +281,10 @@ def predict_labels() -> None:
 @declare(
     "evaluate",
     "files:run_evaluate",
-    {
-        "Options": PRINTING,
-        "Columns": ["item", "label", "sequence", "position"],
-        "Labels": ["separator", "normalise", "ordered", "classes"],
-    },
-    name_arguments("labels", "gold"),
+    "labels gold",
+    options=PRINTING,
+    columns="item label sequence position",
+    labels="separator normalise ordered classes",
 )
 def evaluate_labels() -> None:
     """Compare labels with known ones.
@@ -316,13 +299,7 @@ def evaluate_labels() -> None:
     """
 
 
-@declare(
-    "report",
-    "saved:run_report",
-    {"Options": ["output", *PRINTING], "Content": ["content", "source_kind"]},
-    name_arguments("model"),
-    short="Write a report on a saved model: one HTML page.",
-)
+@declare("report", "saved:run_report", "model", options=f"output {PRINTING}", content="content source_kind")
 def report_model() -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
 
@@ -336,13 +313,7 @@ def report_model() -> None:
     """
 
 
-@declare(
-    "explain",
-    "saved:run_explain",
-    {"Options": PRINTING},
-    name_arguments("model", "item", "position", optional="position"),
-    short="Say why an item has its label: who said what, and what it weighed.",
-)
+@declare("explain", "saved:run_explain", "model item [position]", options=PRINTING)
 def explain_item() -> None:
     """Say why an item has its label: who said what, how much each answer weighed, and what else had a say.
 
@@ -361,13 +332,10 @@ def explain_item() -> None:
 @declare(
     "next",
     "saved:run_next",
-    {
-        "Options": ["n", "at_random", "output", *PRINTING],
-        "Questions to workers": ["questions", "workers", "budget", "cost", "per_worker", "asked"],
-        "Items that are certain": ["stop"],
-    },
-    name_arguments("model"),
-    short="List the items to label next, or the questions to ask.",
+    "model",
+    options=f"n at_random output {PRINTING}",
+    questions_to_workers="questions workers budget cost per_worker asked",
+    items_that_are_certain="stop",
 )
 def list_next() -> None:
     """List the items that a person should label next, or the questions that workers should be asked.
@@ -396,13 +364,10 @@ def list_next() -> None:
 @declare(
     "convert",
     "files:run_convert",
-    {
-        "Options": ["to", "format", *PRINTING],
-        "Columns": ["item", "worker", "label", "sequence", "position", "weight", "ignore"],
-        "Answers": ["separator", "drop_missing", "rescale"],
-    },
-    [click.Argument(["source"], metavar="IN"), click.Argument(["target"], metavar="OUT")],
-    short="Convert the annotations of all workers to another format.",
+    "origin target",
+    options=f"to format {PRINTING}",
+    columns="item worker label sequence position weight ignore",
+    answers="separator drop_missing rescale",
 )
 def convert_annotations() -> None:
     """Convert all annotations of all workers from one format to another.
@@ -419,13 +384,7 @@ def convert_annotations() -> None:
     """
 
 
-@declare(
-    "formats",
-    "files:list_formats",
-    {"Options": ["as_json", "debug"]},
-    [],
-    short="List the formats that can be read and written.",
-)
+@declare("formats", "files:list_formats", "", options="as_json debug")
 def show_formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised.
 
@@ -441,46 +400,37 @@ def simulate() -> None:
     """
 
 
-CROWD = (
-    *("good", "n_workers", "n_classes", "answers_per_item", "accuracy", "spammers", "adversaries", "copycats"),
-    *("hard", "activity", "seed"),
-)
-RATERS = ("n_raters", "per_item", "bias", "spread", "careless", "seed")
+CROWD = "good n_workers n_classes answers_per_item accuracy spammers adversaries copycats hard activity seed"
+RATERS = "n_raters per_item bias spread careless seed"
 
 
-def declare_simulator(kind: str, items: Sequence[str], crowd: Sequence[str]) -> Callable[[Callable[[], None]], None]:
+def declare_simulator(kind: str, items: str, crowd: str = CROWD) -> Callable[[Callable[[], None]], None]:
     """Add the command of a simulator, with options of its items and of the crowd."""
-    groups = {"Options": ["folder", *PRINTING], "Items": items, "Crowd": crowd, "Files": ["file_format", "force"]}
-    return declare(kind, f"simulate:draw_{kind}", groups, parent=simulate)
+    groups = {"options": f"folder {PRINTING}", "items": items, "crowd": crowd, "files": "file_format force"}
+    return declare(kind, f"simulate:draw_{kind}", "", simulate, **groups)
 
 
-@declare_simulator("independent", ["n_items", "prior"], CROWD)
+@declare_simulator("independent", "n_items prior")
 def draw_independent() -> None:
     """Items that have nothing to do with each other."""
 
 
-@declare_simulator("sequences", ["n_sequences", "length", "stickiness"], CROWD)
+@declare_simulator("sequences", "n_sequences length stickiness")
 def draw_sequences() -> None:
     """Sequences of items whose labels form a Markov chain."""
 
 
-@declare_simulator("network", ["n_items", "degree", "homophily", "prior"], CROWD)
+@declare_simulator("network", "n_items degree homophily prior")
 def draw_network() -> None:
     """Items in a network that links like with like."""
 
 
-@declare_simulator("ratings", ["n_items", "levels", "prior"], RATERS)
+@declare_simulator("ratings", "n_items levels prior", RATERS)
 def draw_ratings() -> None:
     """Ratings on a scale by harsh and lenient raters."""
 
 
-@declare(
-    "demo",
-    "simulate:run_demo",
-    {"Options": ["debug"]},
-    [],
-    short="Fuse a made-up crowd, compare with the truth, write a report.",
-)
+@declare("demo", "simulate:run_demo", "", options="debug")
 def show_demo() -> None:
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
 
