@@ -173,7 +173,7 @@ def test_on_the_command_line(tmp_path):
     assert "The accuracy of 1 worker falls over time (0: 8" in text
     assert "Change of accuracy" in text
     assert "compared with others" in text
-    told = json.loads(run("fuse", file, "--columns", "order=when", "--calibration", "none", "--json").stdout)
+    told = json.loads(run("fuse", file, "--order", "when", "--calibration", "none", "--json").stdout)
     assert [each["remarks"] for each in told["least_reliable"] if "falls" in each["remarks"]] != []
     assert [each["kind"] for each in told["findings"] if "falls" in each["problem"]] == ["drift"]
     plain = run("fuse", file, "--calibration", "none", "--report", page)

@@ -145,7 +145,7 @@ def test_fuse_with_all_truth_beside():
 def test_gold_column_on_the_command_line(folder):
     frame, _ = make_crowd(20)
     frame.rename(columns={"truth": "checked"}).to_csv("answers.csv", index=False)
-    result = run("fuse", "answers.csv", "--columns", "gold=checked")
+    result = run("fuse", "answers.csv", "--gold-column", "checked")
     assert result.exit_code == 0
     assert "20 known labels" in result.stdout
     assert "gold=checked" in result.stdout
@@ -260,22 +260,6 @@ def test_arrow_stream():
     broken = Relation(pa.array([1]))  # which is no table
     with pytest.raises(InputError, match="Cannot read the table from the Arrow stream of a Relation"):
         cs.Answers.from_frame(broken)
-
-
-# The command line
-
-
-def test_columns_option(folder):
-    write("a.csv", "q,who,said", *LINES[1:])
-    result = run("fuse", "a.csv", "--columns", "item=q, worker=who,label=said", "--json")
-    assert json.loads(result.stdout)["columns"] == {"item": "q", "worker": "who", "label": "said"}
-    write("b.csv", '"q,1",who,said', *LINES[1:])
-    assert run("fuse", "b.csv", "--columns", '"item=q,1",worker=who,label=said', "-q").exit_code == 0
-    for text in ("item", "items=q", "item=q,item=q", ""):
-        refused = run("fuse", "a.csv", "--columns", text)
-        assert refused.exit_code == 2
-        assert "each of item, worker, label" in " ".join(refused.stderr.split())
-    assert "name different columns for the item" in run("fuse", "a.csv", "--columns", "item=q", "--item", "x").stderr
 
 
 # Evaluation

@@ -62,7 +62,7 @@ def test_help_shows_a_dozen_options_and_says_where_the_others_are():
         (["--k", "10"], "--k needs --knn"),  # which is the default
         (["--store", "stores"], "--store needs --memory or --resume."),
         (["--ignore-gold", "--gold", "known.csv"], "--ignore-gold does not go with --gold"),
-        (["--ignore-gold", "--columns", "gold=known"], "--ignore-gold does not go with --columns gold=..."),
+        (["--ignore-gold", "--gold-column", "known"], "--ignore-gold does not go with --gold-column"),
         (["--background", "a"], "--background is for items about which all workers are silent"),
         (["--no-answers"], "--no-answers needs --save"),
         (["--content", "text"], "--content needs --report"),

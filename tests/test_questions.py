@@ -241,7 +241,7 @@ def test_the_command_line_fuses_several_questions(tmp_path):
     done = run(
         "fuse",
         tmp_path / "batch.csv",
-        "--labels",
+        "--label",
         "Answer.*",
         *written,
         "--report",

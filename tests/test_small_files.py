@@ -97,7 +97,7 @@ def test_questions_by_the_thousand():
     names = ",".join(f"q{number}" for number in range(1000))
     rows = "".join(f"{i // 3},{i % 3},{','.join('ab'[i % 2] for _ in range(1000))}\n" for i in range(30))
     Path("a.csv").write_text(f"item,worker,{names}\n{rows}")
-    refuse("There are 1,000 questions, and at most 200 are taken", "a.csv", "--labels", "q*", "-o", "labels.csv")
+    refuse("There are 1,000 questions, and at most 200 are taken", "a.csv", "--label", "q*", "-o", "labels.csv")
 
 
 @pytest.mark.parametrize(("n_rows", "n_each"), [(2000, 5), (3, 10_000)])

@@ -223,15 +223,6 @@ def split(text: str) -> list[str]:
     return parts
 
 
-def read_columns(text: str) -> dict[str, str]:
-    """Columns by their roles."""
-    pairs = [part.split("=", 1) for part in split(text)]
-    columns = dict(pairs)
-    if len(columns) < len(pairs) or not columns.keys() <= set(ROLES):
-        raise ValueError
-    return columns
-
-
 def read_setting(text: str) -> tuple[str, Any]:
     """What holds for one of several questions: the name of a parameter and its value.
 
@@ -294,11 +285,6 @@ LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST
 GOOD = named(("most", "all"), whole(0), "most|all|N")
 SHARE = number(0, 1, metavar="P")
 PRIOR = Domain("learn, uniform, or probabilities such as cat=0.9,dog=0.1", metavar="A=P,B=P,...", read=read_prior)
-COLUMNS = Domain(
-    f"columns such as item=HITId,label=Answer.category, each of {', '.join(ROLES)} at most once",
-    metavar="ROLE=COL,...",
-    read=read_columns,
-)
 SETTING = Domain(
     f"a setting such as ordered=yes, of {', '.join(BY_QUESTION)}", metavar="QUESTION KEY=VALUE", read=read_setting
 )
@@ -318,14 +304,14 @@ OPTIONS: dict[str, Option] = {
     # Columns of answers.
     "item": Option(COLUMN, "Column of items, if not item, task, id or the like. Several: prompt,pair.", main=True),
     "worker": Option(COLUMN, "Column of workers, if not worker, annotator, judge or the like.", main=True),
-    "label": Option(COLUMN, "Column of answers, if not label or the like; several: questions.", main=True, many=True),
-    "labels": Option(Domain("a pattern", metavar="PATTERN"), "Columns of several questions, such as 'Answer.*'."),
+    "label": Option(
+        COLUMN, "Column of answers, if not label or the like; several, or 'Answer.*': questions.", main=True, many=True
+    ),
     "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
     "position": Option(COLUMN, "Column of positions in a sequence."),
     "weight": Option(COLUMN, "Column of weights in (0, 1]: how much each answer counts, compared with others."),
     "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
-    "columns": Option(COLUMNS, "Several columns at once: item=HITId,label=Answer.x. gold is one of known labels."),
     "ignore": Option(
         COLUMN,
         "Where each worker has a column: one that holds no answers.",

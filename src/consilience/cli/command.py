@@ -137,16 +137,12 @@ def is_given(ctx: click.Context, text: str) -> bool:
     found = ctx.params.get(name)
     if value:
         return bool(found == value)
-    if name == "gold_column" and "gold" in (ctx.params.get("columns") or {}):
-        return True
     return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE and found is not None
 
 
 def spell_flag(ctx: click.Context, text: str) -> str:
     """A parameter as it is typed, or the name of an argument."""
     name, _, value = text.partition("=")
-    if name == "gold_column" and ctx.params.get(name) is None:
-        return "--columns gold=..."
     found = next(each for each in ctx.command.params if each.name == name)
     spelled = found.opts[-1] if isinstance(found, click.Option) else found.human_readable_name
     return f"{spelled} {value}" if value else spelled

@@ -10,8 +10,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 from zipfile import ZipFile, is_zipfile
@@ -19,7 +20,8 @@ from zipfile import ZipFile, is_zipfile
 import click
 
 from .. import formats as register
-from ..answers import DIALECTS, LONG
+from ..answers import DIALECTS
+from ..answers import LONG as LONG_FORM
 from ..answers.answers import LAYOUTS
 from ..answers.previews import fit_text
 from ..api import load
@@ -34,12 +36,16 @@ from ..formats.targets import choose_form, list_losses, read_content, write_cont
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
 from ..results.saving import HEADER
-from .command import Record, list_values, publish
+from .command import list_values, publish
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ..inference.em import Progress as Iteration
+
+
+# Seconds that are worth telling.
+LONG = 60.0
 
 
 def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
@@ -84,16 +90,9 @@ def run_convert(origin: str, target: str, format: str | None, to: str | None, **
 
 def list_formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
-    rows: list[Record] = []
-
-    def add(
-        name: str, title: str, read: list[str], is_written: bool, suffixes: list[str], found_by: str, form: bool
-    ) -> None:
-        row = {"name": name, "title": title, "read": read, "written": is_written, "suffixes": suffixes}
-        rows.append(row | {"recognised_by": found_by, "form_of_table": form})
-
+    rows: list[tuple[str, str, list[str], bool, list[str], str, bool]] = []
     for each in register.FORMATS:
-        codec = each.codec
+        codec, suffixes = each.codec, sorted(dict.fromkeys((*each.suffixes, *each.outputs)), key=FOLDER.__eq__)
         holds = {
             "table": each.kind == "table",
             "spans": codec.read_spans is not None,
@@ -101,28 +100,30 @@ def list_formats() -> None:
             "tags": codec.write_labels is not None,
             "masks": codec.read_masks is not None,
         }
+        read = [kind for kind, is_in in holds.items() if is_in]
         is_written = any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks))
-        suffixes = list(dict.fromkeys((*each.suffixes, *each.outputs)))
         found_by = "content" if codec.recognise is not None or FOLDER in suffixes else "name"
-        named = sorted(["folder" if suffix == FOLDER else suffix for suffix in suffixes], key="folder".__eq__)
-        add(each.name, each.title, [kind for kind, is_in in holds.items() if is_in], is_written, named, found_by, False)
-    add(LONG, "one row per answer", ["answers", "tags"], LONG in LAYOUTS, [], "columns", True)
+        named = ["folder" if suffix == FOLDER else suffix for suffix in suffixes]
+        rows.append((each.name, each.title, read, is_written, named, found_by, False))
+    rows.append((LONG_FORM, "one row per answer", ["answers", "tags"], LONG_FORM in LAYOUTS, [], "columns", True))
     for form in DIALECTS:
         suffixes = ["folder", ".npy"] if form.is_folder else [form.suffix] if form.suffix else []
         found_by = "content" if form.is_folder else "name" if form.suffix else "columns"
-        add(form.name, form.title, ["answers"], form.name in LAYOUTS, suffixes, found_by, True)
-    add(ONE_HOT, "one row per answer, one column per tag", ["tags"], ONE_HOT in LAYOUTS, [], "columns", True)
+        rows.append((form.name, form.title, ["answers"], form.name in LAYOUTS, suffixes, found_by, True))
+    rows.append((ONE_HOT, "one row per answer, one column per tag", ["tags"], ONE_HOT in LAYOUTS, [], "columns", True))
 
-    parts: list[Part] = [Facts(list_values({"formats": rows}))]
+    keys = ("name", "title", "read", "written", "suffixes", "recognised_by", "form_of_table")
+    parts: list[Part] = [Facts(list_values({"formats": [dict(zip(keys, row, strict=True)) for row in rows]}))]
     columns = [Column("", name) for name in ("name", "read", "written", "ends in", "found by")]
     for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
-        shown, lines = [row for row in rows if row["form_of_table"] == are_forms], []
-        for row in shown:
-            ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1]
-            ends += ["folder"] if "folder" in row["suffixes"] else []
-            written = "yes" if row["written"] else "no"
-            lines.append([row["name"], ", ".join(row["read"]), written, ", ".join(ends), row["recognised_by"]])
-        parts += [Table("", title, columns, lines), Facts([Fact("", row["name"], row["title"]) for row in shown])]
+        shown, facts = [], []
+        for name, says, read, is_written, suffixes, found_by, is_form in rows:
+            if is_form == are_forms:
+                ends = [suffix for suffix in suffixes if suffix != "folder"][:1]
+                ends += ["folder"] if "folder" in suffixes else []
+                shown.append((name, ", ".join(read), "yes" if is_written else "no", ", ".join(ends), found_by))
+                facts.append(Fact("", name, says))
+        parts += [Table("", title, columns, shown), Facts(facts)]
     ending = "fuse -o writes results in the format of their source, or as a table; convert writes all annotations."
     publish(Document("", "", [*parts, Text([ending])]))
 
@@ -151,16 +152,6 @@ def check_page(path: str | None) -> None:
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
         problem = f"The report is an HTML page, and {path!r} does not end in .html."
         raise InputError(problem, "Give a name such as report.html.")
-
-
-def check_content(path: str | None) -> None:
-    """Raise an error for a file of content that is not there: it may be meant for a column, as with `fuse`."""
-    if path is not None and not os.path.exists(path) and not glob.has_magic(path):
-        raise InputError(
-            f"There is no file {path!r}.",
-            "Give a file with the items and their content, such as --content answers.csv. A column can be named only "
-            "with fuse.",
-        )
 
 
 def check_outputs(tables: Iterable[str | None], others: Iterable[str | None], inputs: Iterable[str | None]) -> None:
@@ -224,14 +215,28 @@ def write_together(results: Mapping[str, Output], page: Output) -> dict[str, str
     return {**files, "report": target}
 
 
-def list_files(files: Mapping[str, str], otherwise: tuple[str, str]) -> list[Fact]:
-    """What was written where; of a folder of Parquet files also how many there are."""
-    written = [Fact("files", "", dict(files))]
+def finish(
+    document: Document,
+    source: list[Fact],
+    files: Mapping[str, str],
+    otherwise: tuple[str, str],
+    started: float,
+    more: Sequence[Fact] = (),
+) -> None:
+    """Print a document, with what was read and written, and how long it took."""
+    written = [Fact("files", "", dict(files)), *([] if files else [Fact("", otherwise[0], None, otherwise[1])])]
     for kind, path in files.items():
         parts = glob.glob(os.path.join(glob.escape(path), "part-*.parquet")) if os.path.isdir(path) else []
         number = f" ({plural(len(parts), 'Parquet file')})" if parts else ""
         written.append(Fact("", kind.capitalize(), None, f"{fit_text(path, 60)}{number}"))
-    return written if files else [*written, Fact("", otherwise[0], None, otherwise[1])]
+    seconds = round(time.perf_counter() - started, 3)
+    time_taken = Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s")
+    publish(replace(document, parts=[*document.parts, Facts([*source, *written, *more, time_taken])]))
+
+
+def name_page(source: str) -> str:
+    """What a report on a file is called."""
+    return "Standard input" if source == "-" else os.path.basename(source.rstrip("/"))
 
 
 class Display:

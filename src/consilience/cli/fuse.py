@@ -23,7 +23,7 @@ from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.previews import fit_text
 from ..answers.tables import build_frame
-from ..documents.document import Document, Fact, Facts
+from ..documents.document import Fact
 from ..documents.overview import describe_fit, describe_questions, sort_workers
 from ..engines import Threads
 from ..formats import readable_formats
@@ -40,11 +40,9 @@ from ..models.questions import Questions
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_label_folder, is_one_file
-from .command import TYPED, publish, refuse
-from .files import Display, check_folder, check_outputs, check_page, list_files, write_together
+from .command import TYPED, refuse
+from .files import Display, check_folder, check_outputs, check_page, finish, name_page, write_together
 
-# Seconds that are worth telling.
-LONG = 60.0
 # Keywords of `consilience.fuse` are options of the command; so are those of `scan_answers`.
 KEYWORDS = frozenset(inspect.signature(api.fuse).parameters) - {"source", "graph", "gold", "engine", "callback"}
 SCANNED = frozenset(inspect.signature(scan_answers).parameters)
@@ -85,13 +83,12 @@ def run_fuse(**typed: Any) -> None:
 
     with Display() as display:
         display.say(f"{'Sorting' if scanned else 'Reading'} {fit_text(source, 50)}")
-        graph = options.graph
+        answers, graph = source, options.graph
         if options.knn is not None:
             features = read_features(options.knn)
             graph = Graph.knn(features, options.k)
             if tool is None and not scanned:  # every row of features is an item
                 asked.setdefault("items", range(features.shape[0]))
-        answers: Any = source
         if scanned:
             read = {name: asked.pop(name) for name in list(asked) if name in SCANNED - {"block"}}
             answers = scan_answers(source, options.memory, store=options.store, resume=options.resume, **read)
@@ -100,35 +97,28 @@ def run_fuse(**typed: Any) -> None:
             answers = replace(table, ignored=[*table.ignored, options.content])
         found = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
-        task, is_alone = None, isinstance(found, Standalone)
+        several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
+        task = None if several or is_alone else found.result_.task
         if is_alone:
             unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
             refuse("results that are no labels", *unusable)
-            workers = pa.table(found.worker_report())
-        elif isinstance(found, Questions):
+        elif several:
             refuse("several questions", "content", "disagreements", "all_workers")
-            workers = pa.table(found.worker_report())
         else:
             refuse("one question", "wide", "settings")
-            task, workers = found.result_.task, sort_workers(found)
         display.say("Writing")
 
         def write_labels(path: str) -> None:
-            if is_alone:
-                write_table(found.to_frame(), path)
-            elif task is not None and target is not None:
+            if task is not None and target is not None:
                 write_results(found.result_, found.to_frame(), path, target)
-            elif task is not None and task.results == "spans":
-                write_table(found.to_spans(), path)
+            elif is_alone or (task is not None and task.results == "spans"):
+                write_table(found.to_frame() if is_alone else found.to_spans(), path)
             else:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
+        workers = pa.table(found.worker_report()) if task is None else sort_workers(found)
         content = None if options.content is None else read_item_content(options, found)
-        title, folder, command = (
-            name_source_file(source),
-            os.path.dirname(source),
-            click.get_current_context().meta[TYPED],
-        )
+        about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED], source
         files = write_together(
             {
                 "labels" if task is None else task.results: (output, write_labels),
@@ -136,63 +126,44 @@ def run_fuse(**typed: Any) -> None:
                 "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
                 "model": (options.save, partial(found.save, **({"answers": False} if options.no_answers else {}))),
             },
-            (options.report, lambda path: api.write_report(found, path, content, title, folder, command, source)),
+            (options.report, lambda path: api.write_report(found, path, content, *about)),
         )
-    seconds = round(time.perf_counter() - started, 3)
-    about = (
-        f"{'Spans' if task is not None and task.results == 'spans' else 'Labels'} for {fit_text(name_of(source), 60)}"
-    )
-    advice: list[Fact] = []
-    if is_alone:
-        document = found.overview(f"Results for {fit_text(name_of(source), 60)}")
-    elif task is None:
-        document = describe_questions(found, about)
+    what = "Results" if is_alone else "Spans" if task is not None and task.results == "spans" else "Labels"
+    title, more = f"{what} for {fit_text(name_of(source), 60)}", list[Fact]()
+    if task is None:
+        document = found.overview(title) if is_alone else describe_questions(found, title)
     else:
-        document = describe_fit(found, about, options.undecided, options.all_workers)
-        # Which command lists the labels that are done, and which the questions that are worth asking.
-        result = found.result_
-        n_known = 0 if result.given.gold is None else result.given.gold.n_known
-        is_sure = result.told_confidence is not None and len(result.names.classes) > 1
-        if is_sure and task.results != "spans" and n_known < result.labels.n_items:
-            asked_next = "" if result.source_kind == "functions" else ", --questions (open)"
-            saved = (
-                f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
-            )
-            advice = [Fact("", "Next", None, f"{saved} --stop .95 (done){asked_next}")]
-    ending = [
-        Fact("source", "", source),
-        *([Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []),
-        *list_files(files, ("Written", "nothing; give -o FILE to keep the labels")),
-        *advice,
-        Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),
-    ]
-    publish(replace(document, parts=[*document.parts, Facts(ending)]))
-
-
-def name_source_file(source: str) -> str:
-    """What a report on a file is called."""
-    return "Standard input" if source == "-" else os.path.basename(source.rstrip("/"))
+        document = describe_fit(found, title, options.undecided, options.all_workers)
+        result, gold = found.result_, found.result_.given.gold
+        all_known = gold is not None and gold.n_known == result.labels.n_items
+        if (
+            result.told_confidence is not None
+            and len(result.names.classes) > 1
+            and task.results != "spans"
+            and not all_known
+        ):
+            # Which command lists the labels that are done, and which the questions that are worth asking.
+            listing = f"consilience next {shlex.quote(options.save)}" if options.save else "--save FILE, then next FILE"
+            asking = "" if result.source_kind == "functions" else ", --questions (open)"
+            more.append(Fact("", "Next", None, f"{listing} --stop .95 (done){asking}"))
+    store = [Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []
+    read_from = [Fact("source", "", source), *store]
+    finish(document, read_from, files, ("Written", "nothing; give -o FILE to keep the labels"), started, more)
 
 
 def settle_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
     """The keywords of `consilience.fuse` that were given, in its terms, and the known labels."""
     asked = {name: value for name, value in given(vars(options)).items() if name in KEYWORDS}
     names = list(asked.pop("label", ()))
+    if any("*" in name for name in names):  # a pattern stands for all columns that are called so
+        known = list(map(str, open_table(options.source, options.format)[0].names))
+        found = {name: fnmatch.filter(known, name) if "*" in name else [name] for name in names}
+        for pattern in (name for name in names if not found[name]):
+            raise click.UsageError(f"No column is called like {pattern!r}. There are {', '.join(map(repr, known))}.")
+        names = list(dict.fromkeys(name for each in found.values() for name in each))
     if again := sorted({name for name in names if names.count(name) > 1}):
         raise click.UsageError(f"--label names {', '.join(map(repr, again))} more than once. Name each question once.")
     if names:
-        asked["label"] = names if len(names) > 1 else names[0]
-    for role, name in (options.columns or {}).items():
-        if asked.setdefault("gold_column" if role == "gold" else role, name) != name:
-            raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
-    if options.labels is not None:
-        known = list(map(str, open_table(options.source, options.format)[0].names))
-        found = fnmatch.filter(known, options.labels)
-        if not found:
-            columns = ", ".join(map(repr, known))
-            raise click.UsageError(f"No column is called like {options.labels!r}. There are {columns}.")
-        label = asked.get("label", [])
-        names = list(dict.fromkeys([*([label] if isinstance(label, str) else label), *found]))
         asked["label"] = names if len(names) > 1 else names[0]
     by_question: dict[str, dict[str | None, Any]] = {key: {} for key in BY_QUESTION}
     for name, (key, value) in options.settings:
@@ -209,23 +180,19 @@ def settle_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
 
 def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
     """Whether answers are read by `scan_answers`: if memory is limited, or if they would not fit in what there is."""
-    source, limited = options.source, options.memory is not None or options.resume
-    if not limited:
-        folder = os.path.join(source, "*") if os.path.isdir(source) else source
-        files = [source] if os.path.isfile(source) else glob.glob(folder, recursive=True)
-        size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
-        if source == "-" or size <= limits.available_memory():
+    source, why = options.source, "With --memory or --resume, answers"
+    if options.memory is None and not options.resume:
+        files = glob.glob(os.path.join(source, "*") if os.path.isdir(source) else source, recursive=True)
+        files = [source] if os.path.isfile(source) else files  # whose name may look like a pattern
+        if sum(os.path.getsize(file) for file in files if os.path.isfile(file)) <= limits.available_memory():
             return False
+        why = "These answers would take more memory than there is. They"
     flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
     flags += ["--content"] if options.content is not None else []
     if options.format in {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}:
         flags.append(f"--format {options.format}")
-    if source == "-":
-        flags.append("standard input")
+    flags += ["standard input"] if source == "-" else []
     if flags:
-        why = "With --memory or --resume, answers"
-        if not limited:
-            why = "These answers would take more memory than there is. They"
         raise click.UsageError(
             f"{why} are read a part at a time, which does not go with {', '.join(flags)}. "
             "Leave it out, or fuse a part of the answers without --memory and --resume."
@@ -272,10 +239,7 @@ def run_rank(
                 "next": (typed["next_comparisons"], lambda path: write_table(model.next_comparisons(n), path)),
                 "model": (save, model.save),
             },
-            (report, lambda path: api.write_report(model, path, None, name_source_file(source))),
+            (report, lambda path: api.write_report(model, path, None, name_page(source))),
         )
-    seconds = round(time.perf_counter() - started, 3)
-    document: Document = model.overview(f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
-    written = list_files(files, ("Ranking", "not written; give -o FILE to keep it"))
-    ending = [Fact("source", "", source), *written, Fact("seconds", "", seconds)]
-    publish(replace(document, parts=[*document.parts, Facts(ending)]))
+    document = model.overview(f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
+    finish(document, [Fact("source", "", source)], files, ("Ranking", "not written; give -o FILE to keep it"), started)

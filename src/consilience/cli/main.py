@@ -171,7 +171,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
     "fuse:run_fuse",
     "source...",
     options=f"output report save {PRINTING}",
-    columns="item worker label labels wide settings sequence position weight order gold_column columns ignore",
+    columns="item worker label wide settings sequence position weight order gold_column ignore",
     answers=(
         "format separator classes ordered positions drop_missing rescale duplicates abstain background "
         "normalise block source_kind items"
@@ -196,7 +196,7 @@ def fuse_answers() -> None:
     --------
     consilience fuse answers.csv -o labels.parquet
     consilience fuse answers.csv --item question --gold known.csv --json
-    consilience fuse batch_results.csv --columns label=Answer.category -o labels.csv
+    consilience fuse batch_results.csv --label Answer.category -o labels.csv
     consilience fuse tags.csv --separator ';' -o sets.csv
     consilience fuse label-studio-export.json -o fused.json
     """

@@ -33,7 +33,7 @@ from ..planning.next_items import add_label
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED, list_values, publish, refuse
-from .files import Display, check_content, check_outputs, check_page, list_files, write_together
+from .files import Display, check_outputs, check_page, finish, write_together
 
 SEVERAL, ALONE = "several questions", "results without labels"
 
@@ -81,7 +81,6 @@ def run_update(
     if source is None and graph is None and not gold:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
     check_page(report)
-    check_content(content)
     inputs = [source, graph, content, *gold, *([model] if save else [])]
     with Display() as display:
         display.say("Loading")
@@ -121,12 +120,9 @@ def run_update(
                 lambda path: write_report(shown, path, content, title, folder, click.get_current_context().meta[TYPED]),
             ),
         )
-    seconds = round(time.perf_counter() - started, 3)
     title = f"Update of {fit_text(model, 60)}"
     document = describe_questions(shown, title) if several else describe_update(shown, changed, before, title)
-    written = list_files(files, ("Written", "nothing"))
-    ending = [Fact("source", "", source or model), *written, Fact("seconds", "", seconds)]
-    publish(replace(document, parts=[*document.parts, Facts(ending)]))
+    finish(document, [Fact("source", "", source or model)], files, ("Written", "nothing"), started)
 
 
 def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> Document:
@@ -214,7 +210,6 @@ def run_explain(model: str, item: str, position: str | None) -> None:
 def run_report(model: str, output: str, content: str | None, source_kind: str | None) -> None:
     """Write a report on a saved model."""
     check_page(output)
-    check_content(content)
     check_outputs([], [output], [model, content])
     found = load(model)
     if isinstance(found, Questions | Standalone):
