@@ -127,7 +127,7 @@ def declare(
     def add(function: Callable[[], None]) -> None:
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
         lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
-        options = {
+        options: dict[str, list[click.Option]] = {
             title.capitalize().replace("_", " "): [
                 Parameter(each, (name, parent.name or ""), TABLES, CHOICES.get(each)) for each in names.split()
             ]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -28,12 +30,12 @@ from ..formats.writing import write_table
 from ..models.base import Standalone, name_source
 from ..models.questions import Questions, in_arrow
 from ..models.updating import check_answers, read_like
-from ..options import N_LISTED
+from ..options import N_LISTED, given
 from ..planning.next_items import add_label
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED, list_values, publish, refuse
-from .files import Display, check_outputs, check_page, finish, write_together
+from .files import Display, check_outputs, check_page, finish, name_page, write_together
 
 SEVERAL, ALONE = "several questions", "results without labels"
 
@@ -48,12 +50,9 @@ def open_labels(path: str) -> tuple[Any, bool]:
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
-    """Numbers that differ if a file has changed or was replaced; None if it is not there."""
-    try:
-        found = os.stat(path)
-    except OSError:  # an absent model is the business of `load`
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    """Numbers that differ if a file has changed or was replaced; None if it is not there, which `load` tells."""
+    found = os.stat(path) if os.path.exists(path) else None
+    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def mark_labels(found: Any, labels: pa.Table) -> pa.Table:
@@ -62,63 +61,48 @@ def mark_labels(found: Any, labels: pa.Table) -> pa.Table:
     return task.mark(labels) if task is not None and task.results == "sets" else labels
 
 
-def run_update(
-    model: str,
-    source: str | None,
-    output: str | None,
-    save: str | None,
-    changes: str | None,
-    duplicates: str,
-    gold: tuple[str, ...],
-    label_by: str | None,
-    graph: str | None,
-    workers_report: str | None,
-    report: str | None,
-    content: str | None,
-) -> None:
+def run_update(model: str, source: str | None, **typed: Any) -> None:
     """Add the answers in a file to a saved model, and fuse all of them."""
-    started = time.perf_counter()
+    started, options = time.perf_counter(), SimpleNamespace(**typed)
+    graph, gold, content, save = options.graph, options.gold, options.content, options.save or model
     if source is None and graph is None and not gold:
         raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
-    check_page(report)
-    inputs = [source, graph, content, *gold, *([model] if save else [])]
+    check_page(options.report)
     with Display() as display:
         display.say("Loading")
         version = find_version(model)
         found, several = open_labels(model)
-        more: dict[str, Any] = {} if several else {"graph": graph}
+        before = getattr(found, "comparison_", None)
         if several:
             refuse(SEVERAL, "graph", "changes", "label_by", "content")
         else:
-            found.set_params(**({} if label_by is None else {"label_by": label_by}))
+            found.set_params(**given({"label_by": options.label_by}))
             check_answers(found.result_)
             if "callback" in found.get_params():
                 found.set_params(callback=display.show_iteration)
-        check_outputs([output, changes, workers_report], [save or model, report], inputs)
-        before = getattr(found, "comparison_", None)
+        inputs = [source, graph, content, *gold, *([model] if options.save else [])]
+        check_outputs([options.output, options.changes, options.workers_report], [save, options.report], inputs)
         display.say("Fitting")
-        found.update(source, gold=list(gold) or None, duplicates=duplicates, **more)
+        more = {} if several else {"graph": graph}
+        found.update(source, gold=list(gold) or None, duplicates=options.duplicates, **more)
         shown = in_arrow(found)
         changed: Any = None if several else shown.changes()
         workers = pa.table(shown.worker_report()) if several else sort_workers(shown)
         display.say("Writing")
-        if save is None and find_version(model) != version:
+        if options.save is None and find_version(model) != version:
             raise InputError(
                 f"{model!r} has changed since it was read, perhaps by another update. Nothing was written.",
                 "Run this update again.",
             )
-        title, folder = os.path.basename(model), os.path.dirname(content or "")
+        about = name_page(model), os.path.dirname(content or ""), click.get_current_context().meta[TYPED]
         files = write_together(
             {
-                "labels": (output, lambda path: write_table(mark_labels(shown, shown.to_frame()), path)),
-                "changes": (changes, partial(write_table, changed)),
-                "workers": (workers_report, partial(write_table, workers)),
-                "model": (save or model, found.save),
+                "labels": (options.output, lambda path: write_table(mark_labels(shown, shown.to_frame()), path)),
+                "changes": (options.changes, partial(write_table, changed)),
+                "workers": (options.workers_report, partial(write_table, workers)),
+                "model": (save, found.save),
             },
-            (
-                report,
-                lambda path: write_report(shown, path, content, title, folder, click.get_current_context().meta[TYPED]),
-            ),
+            (options.report, lambda path: write_report(shown, path, content, *about)),
         )
     title = f"Update of {fit_text(model, 60)}"
     document = describe_questions(shown, title) if several else describe_update(shown, changed, before, title)
@@ -128,19 +112,16 @@ def run_update(
 def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> Document:
     """The overview of a model that was updated: also what is new, and which labels changed."""
     news, judged, after = model.update_, model.result_.task.judged, model.result_.comparison
-    counts = {name: value for name, value in news._asdict().items() if name not in ("columns", "verdict", "roles")}
     n_before = model.result_.labels.n_items - news.n_new_items
     facts = [
         Fact("columns", "Columns" if news.roles else "", dict(news.roles), format_columns(news.roles)),
         Fact("", "New", None, news.describe_news()),
-        Fact("", "Changed", None, f"{news.n_changed:,} of {plural(n_before, 'label')}"),
-        *list_values(counts),
+        Fact("", "Changed", None, f"{news.n_changed:,} of {plural(n_before, judged)}"),
+        *(fact for fact in list_values(news._asdict()) if fact.key not in ("columns", "verdict", "roles")),
         Fact("verdict_before", "", None if before is None else before.verdict),
         Fact("verdict", "", None if after is None else after.verdict),
         Fact("reason", "Before", news.verdict, to_sentence(news.verdict) if news.verdict else ""),
     ]
-    if judged != "label":
-        facts.append(Fact("", "Counted", None, f"are {judged}s: each of an item is an answer and a label of its own."))
     if model.result_.calibrated is not None:
         facts.append(Fact("calibration", "Calibration", model.result_.explain_calibration()))
     keys = changed.column_names[: changed.column_names.index("label_before")]
@@ -161,11 +142,11 @@ def run_predict(
     if several:
         refuse(SEVERAL, "gold", "label_by", "graph")
         labels = found.predict(source, as_frame=True)
-        counts = {name: labels["question"].to_pylist().count(name) for name in found}
-        figures: dict[str, Any] = {"items": {name: n for name, n in counts.items() if n}}
+        counts = Counter(labels["question"].to_pylist())
+        figures: dict[str, Any] = {"items": {name: counts[name] for name in found if counts[name]}}
         facts = [Fact("", name, None, plural(n, "item")) for name, n in figures["items"].items()]
     else:
-        found.set_params(**({} if label_by is None else {"label_by": label_by}))
+        found.set_params(**given({"label_by": label_by}))
         r, known = replace(read_like(found, source), backend="pyarrow"), found.result_.given.answers
         n_known = 0 if known is None else int((known.find_items(list(r.key_columns().values())) >= 0).sum())
         if n_known:
@@ -176,11 +157,9 @@ def run_predict(
             )
         labels = found.predict(r, None if graph is None else as_graph(graph, r), list(gold) or None, as_frame=True)
         figures = {"columns": r.columns, "answers": r.n_responses, "items": r.n_items, "workers": r.n_workers}
-        sizes = f"{plural(r.n_workers, 'worker')} about {plural(r.n_items, 'item')}"
-        facts = [
-            Fact("", "Columns" if r.columns else "", None, format_columns(r.columns)),
-            Fact("", "Answers", None, f"{r.n_responses:,} by {sizes}"),
-        ]
+        sizes = f"{r.n_responses:,} by {plural(r.n_workers, 'worker')} about {plural(r.n_items, 'item')}"
+        facts = [Fact("", "Columns" if r.columns else "", None, format_columns(r.columns))]
+        facts.append(Fact("", "Answers", None, sizes))
     if output is not None:
         write_table(mark_labels(found, labels), output)
     mean = float(labels["confidence"].to_numpy().mean())  # NaN if nothing checks the answers of the fit
@@ -218,7 +197,7 @@ def run_report(model: str, output: str, content: str | None, source_kind: str | 
         name_source(found, source_kind)
     given = () if content is None else ("--content", content)
     command = ["consilience", "update", model, *given, "--report", output]
-    write_report(found, output, content, os.path.basename(model), os.path.dirname(content or ""), command)
+    write_report(found, output, content, name_page(model), os.path.dirname(content or ""), command)
     publish(Document("", "", [Facts([Fact("model", "", model), Fact("file", "Report", output)])]))
 
 
@@ -237,57 +216,46 @@ _LISTED = (
 )
 
 
-def run_next(
-    model: str,
-    n: int | None,
-    output: str | None,
-    at_random: bool,
-    questions: bool,
-    stop: float | None,
-    workers: str | None,
-    budget: float | None,
-    cost: float | None,
-    per_worker: int | None,
-    asked: str | None,
-) -> None:
+def run_next(model: str, output: str | None, **typed: Any) -> None:
     """List the items that a person should label next, or the questions that workers should be asked."""
-    check_outputs([output], [], [model, workers, asked])
-    found = in_arrow(load(model))
-    several, is_ranking = isinstance(found, Questions), isinstance(found, Standalone)
-    n, shown = N_LISTED if n is None and budget is None else n, fit_text(model, 40)
-    kind, advice, figures = "items", "; fill in its column label", dict[str, Any]()
+    options = SimpleNamespace(**typed)
+    check_outputs([output], [], [model, options.workers, options.asked])
+    found: Any = in_arrow(load(model))
+    several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
+    shown, stop = fit_text(model, 40), options.stop
+    n = N_LISTED if options.n is None and options.budget is None else options.n
+    advice, figures, empty = "", dict[str, Any](), ("Nothing to ask", "nothing is uncertain")
     if several:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
-    if is_ranking:
+    if is_alone:
         refuse(ALONE, "at_random", "questions", "stop")
         table, kind, advice = found.next_comparisons(n), "comparisons", "; add a column winner"
         title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")
-        empty = "Nothing to ask", "nothing is uncertain"
-    elif questions:
-        who, costs, limits = (None, cost, per_worker) if workers is None else read_workers(workers, cost, per_worker)
-        wishes = {} if several else {"cost": costs, "per_worker": limits, "asked": open_path(asked), "budget": budget}
-        table, kind = found.next_questions(n, who, **wishes), "questions"
-        title, fact = f"Questions of {shown} to ask next", ("Order", "By gain, over all questions.")
-        if not several:
-            fact = "Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all"
-        empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     elif stop is not None:
-        table, kept = found.stop_items(stop), found.result_.undecided(stop)
-        title, advice = f"Items of {shown} to stop paying for, most certain first", ""
+        table, kind, kept = found.stop_items(stop), "items", found.result_.undecided(stop)
+        title = f"Items of {shown} to stop paying for, most certain first"
         fact, empty = ("Certain", kept.describe()), ("Nothing to stop", kept.describe())
         figures = {"n_stopped": kept.n_kept, "n_open": kept.n_open, "expected_errors": kept.expected_errors}
     else:
-        table, title = found.next_items(n, at_random=at_random), f"Items of {shown} to label next"
-        drawn = table["random"].to_pylist()
-        order = "By entropy: first where probabilities are spread most evenly over the classes"
-        order += "; some between are drawn at random." if any(drawn) else "."
-        if drawn and all(drawn):
-            order = "Drawn at random: their labels tell how many of all labels are right."
-        fact, empty = ("Order", order), ("Nothing to label", "the label of every item is known")
+        advice = "; fill in its column label"
+        if options.questions:
+            wishes: dict[str, Any] = {} if several else read_workers(options)
+            table, kind = found.next_questions(n, **wishes), "questions"
+            title, fact = f"Questions of {shown} to ask next", ("Order", "By gain, over all questions.")
+            if not several:
+                fact = "Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all"
+            empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
+        else:
+            table, kind = found.next_items(n, at_random=options.at_random), "items"
+            title, drawn = f"Items of {shown} to label next", table["random"].to_pylist()
+            order = "By entropy: first where probabilities are spread most evenly over the classes"
+            order += "; some between are drawn at random." if any(drawn) else "."
+            if options.at_random:
+                order = "Drawn at random: their labels tell how many of all labels are right."
+            fact, empty = ("Order", order), ("Nothing to label", "the label of every item is known")
     if output is not None:
-        is_final = is_ranking or stop is not None  # else labels are to be filled in
         columns = dict(zip(table.column_names, table.columns, strict=True))
-        write_table(table if is_final else pa.table(add_label(columns)), output)
+        write_table(pa.table(add_label(columns)) if advice.endswith("label") else table, output)
 
     heads = [column for column in _LISTED if column.key in table.column_names]
     written = f"{fit_text(output, 60)}{advice}" if output else "nothing; give -o FILE to keep it"
@@ -299,17 +267,19 @@ def run_next(
     publish(Document("", "", [listed, Facts(facts)]))
 
 
-def read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple[Any, Any, Any]:
-    """Who may be asked, what they cost, and how many questions they may be asked, from a table."""
-    table = read_table(path).table
-    if "worker" not in table.column_names:
-        raise InputError(f"{path} has no column worker. Found {', '.join(table.column_names)}.")
-    ids, given = table["worker"].to_pylist(), dict[str, Any](cost=cost, per_worker=per_worker)
-    for name, price in given.items():
-        if name in table.column_names:
-            if price is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise InputError(f"{path} has a column {name}.", f"Leave out {flag}, or the column.")
+def read_workers(options: SimpleNamespace) -> dict[str, Any]:
+    """Who may be asked, what they cost, and how many questions they may be asked: as given, or from a table."""
+    wishes = {"cost": options.cost, "per_worker": options.per_worker}
+    if options.workers is not None:
+        path, table = options.workers, read_table(options.workers).table
+        if "worker" not in table.column_names:
+            raise InputError(f"{path} has no column worker. Found {', '.join(table.column_names)}.")
+        wishes["workers"] = ids = table["worker"].to_pylist()
+        for name in {"cost", "per_worker"} & set(table.column_names):
+            if wishes[name] is not None:
+                raise InputError(
+                    f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column."
+                )
             entries = [as_number(entry) if isinstance(entry, str) else entry for entry in table[name].to_pylist()]
-            given[name] = dict(zip(ids, entries, strict=True))
-    return ids, given["cost"], given["per_worker"]
+            wishes[name] = dict(zip(ids, entries, strict=True))
+    return wishes | {"asked": open_path(options.asked), "budget": options.budget}
