@@ -34,7 +34,7 @@ from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
-from ..kinds.tag_tables import ONE_HOT
+from ..kinds.tags import ONE_HOT
 from ..results.saving import HEADER
 from .command import list_values, publish
 

@@ -34,7 +34,7 @@ from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table, read_answers
 from ..formats.targets import choose_target, write_results
 from ..formats.writing import write_table
-from ..kinds.tag_tables import ONE_HOT
+from ..kinds.tags import ONE_HOT
 from ..models.base import Standalone
 from ..models.questions import Questions
 from ..options import BY_QUESTION, N_LISTED, given

@@ -22,7 +22,7 @@ from ..errors import join_names, plural, to_sentence
 from ..formats import find_by_name
 from ..inference.sources import Source
 from ..inference.workers.temperatures import WELL_SURE
-from ..kinds.tag_tables import ONE_HOT
+from ..kinds.tags import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
 from ..results.result import Result, describe_left_out
 from ..results.worker_report import FEW, rank_attention

@@ -10,8 +10,16 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import is_table, open_frame
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
-from ..kinds.tag_tables import SEPARATOR, choose_tags, encode_sets, open_known_sets, read_set_table, to_lists
-from ..kinds.tags import Tags, TagsKind
+from ..kinds.tags import (
+    SEPARATOR,
+    Tags,
+    TagsKind,
+    choose_tags,
+    encode_sets,
+    list_column,
+    open_known_sets,
+    read_set_table,
+)
 from ..metrics.labels import ClassScore
 from ..models.base import Model
 from .evaluation import Evaluation, mean_gap
@@ -48,7 +56,7 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
             keyword="separator",
         )
     if isinstance(gold, Tags):
-        known_items, known = to_column(gold.items[gold.gold_items]), to_lists(gold.gold, gold.tags)
+        known_items, known = to_column(gold.items[gold.gold_items]), list_column(gold.gold, gold.tags).to_pylist()
     else:
         known_items, known = open_known_sets(gold, separator, answered)
     tags = choose_tags([*said, *known])

@@ -20,8 +20,7 @@ from ..answers.columns import split_names
 from ..answers.joining import leave_out, read_blocked
 from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
 from ..errors import InputError, ParameterError, Sentence, about, parameter_error
-from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators
-from ..kinds.tags import Tags
+from ..kinds.tags import ONE_HOT, Tags, check_separator, find_separators
 from ..limits import available_memory
 from ..options import check_questions, check_truth, split_by_question
 from .arrays import MATRIX

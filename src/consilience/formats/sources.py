@@ -34,8 +34,7 @@ from ..errors import (
 from ..kinds import read_rows
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
-from ..kinds.tag_tables import ONE_HOT
-from ..kinds.tags import Tags
+from ..kinds.tags import ONE_HOT, Tags
 from ..options import ROLES, given, is_among, to_path
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..answers.columns import decode_categories
 from ..answers.tables import check_names
 from ..errors import InputError, plural, shorten
-from ..kinds.tag_tables import SIGN, join_sets
+from ..kinds.tags import SIGN, join_sets
 from ..limits import format_bytes
 from . import Codec, files
 

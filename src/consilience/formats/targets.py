@@ -23,8 +23,7 @@ from ..kinds import need_kind
 from ..kinds.base import Fused, TableKind
 from ..kinds.masks import FusedMasks, Masks
 from ..kinds.spans import Spans
-from ..kinds.tag_tables import ONE_HOT
-from ..kinds.tags import TagsKind
+from ..kinds.tags import ONE_HOT, TagsKind
 from ..options import to_path
 from . import (
     FOLDER,

@@ -15,7 +15,7 @@ from ..answers.tables import Table
 from ..errors import ParameterError, Sentence
 from ..options import given
 from .base import AnyKind, TableKind
-from .tag_tables import ONE_HOT, check_separator, find_sets_column
+from .tags import ONE_HOT, check_separator, find_sets_column
 
 if TYPE_CHECKING:
     from .tags import Tags

@@ -1,15 +1,21 @@
-"""Sets of tags that workers gave to items: each tag of each item is a question, answered with yes or no."""
+"""Sets of tags that workers gave to items: each tag of each item is a question, answered with yes or no.
+
+In tables they are cells with a separator, cells that hold lists, one row per tag, or one column per tag. In every form
+an answer is the whole set that a worker gave to an item. An empty cell, or an empty list, is the empty set, which is an
+answer too: the worker saw the item, and gave it no tag.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..answers import translate
 from ..answers.answers import Answers
 from ..answers.columns import (
     VERY_MANY,
@@ -18,39 +24,44 @@ from ..answers.columns import (
     Values,
     encode_sorted,
     find_present,
+    holds_sign,
+    is_missing,
     lookup,
     name_composite,
     name_probabilities,
     objects,
     to_column,
     to_values,
+    tuples_to_ids,
 )
+from ..answers.gold import open_gold
 from ..answers.items import Sequences, encode_items, read_keys
-from ..answers.tables import build_frame, is_table, open_frame
+from ..answers.tables import ALIASES, Table, build_frame, find_columns, is_table, open_frame, read_distinct
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Truths
-from ..options import check_truth, is_among
+from ..limits import require_few, require_memory
+from ..options import check_truth, is_among, split_by_question
 from .base import Fused, FusedLabels, Kind, list_given
-from .tag_tables import (
-    DUPLICATES,
-    FILL,
-    ONE_HOT,
-    SEPARATOR,
-    SIGN,
-    check_separator,
-    check_signs,
-    choose_tags,
-    encode_sets,
-    find_roles,
-    open_known_sets,
-    read_cells,
-    read_hot,
-    settle_sets,
-    to_lists,
-)
 
 # What a worker says of each tag of an item, and what can be true of it.
 NO, YES = "no", "yes"
+DUPLICATES = ("error", "first", "last")
+# The form of a table in which each tag has a column.
+ONE_HOT = "one-hot"
+# What stands between tags where a file has no lists, and nothing else was read.
+SEPARATOR = ";"
+# Under this key, the metadata of a column of lists say what stands between tags where they are written as text.
+SIGN = "separator"
+# How a cell says whether the tag of its column was given, in lower case.
+_YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
+# Signs that may stand between tags, and the share of cells with one from which it is taken for that.
+USUAL, OFTEN = (";", "|", ","), 0.02
+# What a column of sets is often called.
+_NAMES = ("tags", "labels")
+SAY_WHICH = "Say which item a known set is of."
+FILL = "Every set must say who gave it to what: fill it in or drop the row."
+# The tags in each cell of a column; None where it is missing.
+Cells: TypeAlias = Sequence[Sequence[Any] | None]
 
 
 class KnownTags(dict[tuple[object, int], str]):
@@ -190,7 +201,7 @@ class Tags:
             expected = f"one of {', '.join(map(repr, DUPLICATES))}"
             raise parameter_error("duplicates", "Tags.from_frame", expected, duplicates)
         opened = open_frame(frame)
-        table, columns, hot = find_roles(opened, item, worker, label, format)
+        table, columns, hot = _find_columns(opened, item, worker, label, format)
         if table.n_rows == 0:
             raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
         if "item" not in columns:
@@ -199,7 +210,7 @@ class Tags:
                 Sentence("Name the column of items with {item}.", item="item"),
                 keyword="item",
             )
-        cells = read_hot(table, hot) if hot else [cell or [] for cell in read_cells(table, columns["label"], separator)]
+        cells: Cells = _read_hot(table, hot) if hot else read_cells(table, columns["label"], separator)
         form = ONE_HOT if hot else "rows" if separator is None else "cells"
         form = "lists" if not hot and table.lists(columns["label"]) is not None else form
         present = np.flatnonzero([bool(cell) for cell in cells])
@@ -208,7 +219,7 @@ class Tags:
             warn_of(f"Rows of {table.name} without a tag were left out: {n_empty:,} of {table.n_rows:,}.")
             table, cells = table.keep(present), [cells[row] for row in present.tolist()]
         if form in ("cells", "rows"):
-            check_signs(cells, columns["label"], table.name, separator)
+            _check_signs(cells, columns["label"], table.name, separator)
         named = None if items is None else read_keys(items, 1, columns)
         codes, keys = encode_items([table.values(columns["item"], FILL)], named, table.name)
         owner = np.asarray(codes, np.int64)
@@ -220,15 +231,30 @@ class Tags:
             raise InputError(
                 f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
             )
-        rows, set_item, set_worker = settle_sets(table, owner, who.astype(np.int64), duplicates, form)
-        kept = np.flatnonzero(rows >= 0)
-        said = np.zeros((len(set_item), len(tags)), bool)
-        np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
+
+        # The set that each row belongs to. All rows of a worker about an item are one set, or one of them counts.
+        pairs, first, rows = np.unique(owner * len(workers) + who, return_index=True, return_inverse=True)
+        again = np.setdiff1d(np.arange(table.n_rows), first)
+        if form != "rows" and len(again):
+            if duplicates == "error":
+                raise InputError(
+                    f"{table.name} has {plural(len(again), 'row')} in which a worker answers an item again; the first "
+                    f"is at {table.locate(int(again[0]))}.",
+                    Sentence("Keep one of them with {duplicates}.", duplicates="last"),
+                    keyword="duplicates",
+                )
+            kept = first.copy()
+            if duplicates == "last":
+                np.maximum.at(kept, rows, np.arange(table.n_rows))
+            said = encode_sets(cells, tags)[kept]
+        else:
+            said = np.zeros((len(pairs), len(tags)), bool)
+            np.logical_or.at(said, rows, encode_sets(cells, tags))
 
         known_rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
         known_sets = encode_sets([known[row] for row in known_rows.tolist()], tags)
-        gold_items, first, place = np.unique(owner[known_rows], return_index=True, return_inverse=True)
-        clash = np.flatnonzero((known_sets != known_sets[first][place]).any(axis=1))
+        gold_items, chosen, place = np.unique(owner[known_rows], return_index=True, return_inverse=True)
+        clash = np.flatnonzero((known_sets != known_sets[chosen][place]).any(axis=1))
         if len(clash):
             raise InputError(
                 f"Column {known_name!r} of {table.name} gives an item more than one known set, first at "
@@ -238,8 +264,17 @@ class Tags:
             )
         columns = columns | ({"gold": str(known_name)} if len(known_rows) else {})
         about = separator, form, opened.backend, columns, opened.origin
-        gold_sets = known_sets[first]
-        return cls(np.asarray(keys), workers, tags, set_item, set_worker, said, gold_items, gold_sets, *about)
+        return cls(
+            np.asarray(keys),
+            workers,
+            tags,
+            owner[first],
+            who[first].astype(np.int64),
+            said,
+            gold_items,
+            known_sets[chosen],
+            *about,
+        )
 
     def to_frame(self) -> Any:
         """A table with one row per set: item, worker, and labels as a list; gold too, if sets are known."""
@@ -251,9 +286,8 @@ class Tags:
         if len(self.gold_items):
             place = np.full(self.n_items, -1, np.int64)
             place[self.gold_items] = np.arange(len(self.gold_items))
-            known = to_lists(self.gold, self.tags)
-            cells = [None if at < 0 else known[at] for at in place[self.item].tolist()]
-            columns["gold"] = pa.array(cells, columns["labels"].type)
+            at = place[self.item]
+            columns["gold"] = list_column(self.gold, self.tags).take(pa.array(at, mask=at < 0))
         return build_frame(columns, self.backend)
 
     def to_responses(self) -> Answers:
@@ -393,7 +427,8 @@ class TagsKind(Kind[Tags]):
         every: list[object] = []
         for each in list_given(gold):
             if isinstance(each, Tags):
-                every.append(each.with_tags(self.tags).to_responses().gold or KnownTags())
+                known = each.with_tags(self.tags)
+                every.append(spread_sets(known.items[known.gold_items], known.gold))
             elif isinstance(each, KnownTags):
                 every.append(each)
             elif (by_tag := read_known_tags(each, self.tags)) is not None:
@@ -420,26 +455,20 @@ class TagsKind(Kind[Tags]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """How many sets there are, and how sure these are."""
-        n_sets, size, confidence = self.add_up(fused)
-        told = f"There are {plural(n_sets, 'set')} with {size:.1f} tags on average"
-        return f"{told}, and a mean confidence of {confidence:.1%}." if is_sure else f"{told}."
+        made = self.summarise(None, fused)
+        told = f"There are {plural(made['fused'], 'set')} with {made['mean_size']:.1f} tags on average"
+        return f"{told}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{told}."
 
-    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
+    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any]:
         """How many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
-        n_sets, size, confidence = self.add_up(fused)
-        return {
-            "given": self.size(answers)[1],
-            "tags": self.tags.tolist(),
-            "fused": n_sets,
-            "mean_size": size,
-            "mean_confidence": confidence,
-        }
-
-    def add_up(self, fused: Fused) -> tuple[int, float, float]:
-        """How many fused sets there are, their mean size and their mean confidence."""
         said, confidence, _ = find_sets(self, fused.labels)
-        n_sets = max(len(said), 1)
-        return len(said), float(said.sum()) / n_sets, float(confidence.sum()) / n_sets
+        return {
+            "given": None if answers is None else self.size(answers)[1],
+            "tags": self.tags.tolist(),
+            "fused": len(said),
+            "mean_size": float(said.sum()) / max(len(said), 1),
+            "mean_confidence": float(confidence.sum()) / max(len(said), 1),
+        }
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """The columns of a table in which each row is about one tag of an item."""
@@ -498,10 +527,7 @@ def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
     if not needed <= set(table.names):
         return None
     rows = table.keep(find_present(table.read("label")))
-    code = lookup(tags, rows.read("tag"))
-    unknown = sorted({str(to_values(rows.read("tag"))[at]) for at in np.flatnonzero(code < 0).tolist()})
-    if unknown:
-        raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
+    code = encode_tags(rows.read("tag"), tags)
     return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
 
 
@@ -542,3 +568,242 @@ def find_errors(counts: Floats) -> tuple[Floats, Floats]:
     """Which share of the tags that fit was missed, and of the others given, from counts (..., L, K)."""
     total = np.maximum(counts.sum(axis=-2), 1e-300)
     return counts[..., 0, 1] / total[..., 1], counts[..., 1, 0] / total[..., 0]
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def find_sets_column(table: Table) -> str | None:
+    """The column that is called as sets of tags are, if it is the only one with a name of answers."""
+    by_lower = {str(name).lower(): name for name in reversed(table.names)}
+    if any(alias in by_lower for alias in ALIASES["label"][0]):
+        return None
+    return next((by_lower[name] for name in _NAMES if name in by_lower), None)
+
+
+def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
+    """Raise an error unless a separator is text that can stand between tags, or None."""
+    if separator is not None and not (isinstance(separator, str) and separator.strip(" ")):
+        raise parameter_error("separator", owner, "text such as ';'", separator)
+
+
+def find_separators(
+    given: object, names: Sequence[str], owner: str, open_it: Callable[[], Table]
+) -> dict[str, str | None]:
+    """The separator of each question that has one: a mapping has it, or else its cells are lists, or hold the default.
+
+    The table is opened only where it must be looked at. If no cell holds the default, that is an error.
+    """
+    by_question = given if isinstance(given, Mapping) else {None: given}
+    default = cast("str | None", by_question.get(None))
+    own = split_by_question("separator", {name: sign for name, sign in by_question.items() if name is not None}, names)
+    check_separator(default, owner)
+    others = [name for name in names if name not in own]
+    if default is None or not others:
+        return own
+    table = open_it()
+    there = [name for name in others if name in table.names]
+    found = [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), default)]
+    if not found:
+        raise InputError(
+            f"The separator {default!r} is in no cell of the questions {listing(others, len(others))}.",
+            Sentence("Check {separator}, or leave it out."),
+            keyword="separator",
+        )
+    return dict.fromkeys(found, default) | own
+
+
+def _find_columns(
+    table: Table, item: Any, worker: str | None, label: Any, form: str | None
+) -> tuple[Table, dict[str, str], list[str]]:
+    """The table with a row per answer, its columns by role, and the columns of tags if each has one.
+
+    `item`, `worker` and `label` are names of columns, None where they are not given, and `form` is that of the table.
+    """
+    roles = dict.fromkeys(("item", "worker", "label", "sequence", "position", "weight", "order"))
+    table, item = table.combine("item", item)
+    roles |= {"item": item, "worker": worker}
+    hot = list(label) if isinstance(label, (list, tuple)) else []
+    for name in hot:
+        if not is_among(name, table.names):
+            raise table.no_column("label", name, "label")
+    if not hot and form != ONE_HOT:
+        roles["label"] = label
+        table = translate(table, form, {**roles, "gold": None})
+        if label is None and table.preferred.get("label") is None:
+            roles["label"] = find_sets_column(table)
+        if roles["label"] is not None or table.find("label") is not None:
+            return table, find_columns(table, roles), []
+    columns = {role: table.need(role, roles[role], role) for role in ("item", "worker")}
+    if not hot:
+        taken = {*columns.values(), table.find("gold")}
+        others = [name for name in table.names if name not in taken and table.lists(name) is None]
+        said = {name: set(_read_words(table, name)) for name in others}
+        hot = [name for name, words in said.items() if words & _YES and words <= _YES | _NO]
+        if len(hot) < 2:
+            raise table.no_column("label", None, "label")
+    return table, columns, hot
+
+
+def _read_words(table: Table, name: str) -> list[str]:
+    """The cells of a column as text in lower case; missing ones are empty."""
+    values = to_values(table.read(name)).tolist()
+    return ["" if is_missing(value) else str(value).strip().lower() for value in values]
+
+
+def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """The set of each row, from columns that say yes or no."""
+    cells: list[list[str]] = [[] for _ in range(table.n_rows)]
+    for name in columns:
+        for row, word in enumerate(_read_words(table, name)):
+            if word in _YES:
+                cells[row].append(name)
+            elif word not in _NO:
+                raise InputError(
+                    f"Column {name!r} of {table.name} must say whether the tag was given, with 1 or 0, yes or no, true "
+                    f"or false. Got {shorten(to_values(table.read(name))[row])} at {table.locate(row)}.",
+                    Sentence("If it holds sets of tags, name it alone, with {label}.", label=name),
+                )
+    return cells
+
+
+def read_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
+    """The tags in each cell of a column, each once: of a list, of text with a separator, or the cell itself.
+
+    A missing cell is None.
+    """
+    lists = table.lists(name)
+    if lists is None:
+        values = to_values(table.read(name)).tolist()
+        if separator is None:
+            return [None if is_missing(value) else [value] * (value != "") for value in values]
+        return [None if is_missing(value) else split_cell(value, separator) for value in values]
+    cells: list[list[Any] | None] = []
+    for cell in lists:
+        try:
+            cells.append(None if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)])
+        except TypeError:  # a tag has no hash
+            raise InputError(
+                f"{table.name} holds the list {shorten(cell)} in column {name!r}, and a tag is text, a number or the "
+                "like.",
+                "Give flat lists of tags.",
+            ) from None
+    return cells
+
+
+def split_cell(value: object, separator: str) -> list[str]:
+    """The tags in a cell, each once, without blanks around them.
+
+    >>> split_cell(" b; a;;b ", ";"), split_cell(None, ";")
+    (['b', 'a'], [])
+    """
+    if is_missing(value):
+        return []
+    return list(dict.fromkeys(part for part in (part.strip() for part in str(value).split(separator)) if part))
+
+
+def _check_signs(cells: Cells, name: str, source: str, separator: str | None) -> None:
+    """Raise an error if the separator never occurs in a column, but another one does; warn if no cell has two tags."""
+    if any(len(cell or ()) > 1 for cell in cells):
+        return
+    texts = [tag for cell in cells for tag in cell or () if isinstance(tag, str)]
+    counts = {sign: sum(sign in text for text in texts) for sign in USUAL if sign != separator}
+    often = max(counts, key=lambda sign: counts[sign])
+    if counts[often] >= max(2 if separator is None else 1, OFTEN * len(texts)):
+        said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"
+        raise InputError(
+            f"{said} in column {name!r} of {source} holds two tags, and {counts[often]:,} of {len(texts):,} hold "
+            f"{often!r}.",
+            Sentence("If that stands between tags, use {separator}.", separator=often),
+            keyword="separator",
+        )
+    if separator is not None:
+        warn_of(
+            f"The separator {shorten(separator)} never occurs in column {name!r} of {source}.",
+            Sentence("Check {separator}; answers that are one label each need none."),
+        )
+
+
+def choose_tags(cells: Cells, classes: object = None) -> Values:
+    """All tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
+    found, n_tags = objects([]), sum(map(len, filter(None, cells)))
+    if n_tags:
+        found = encode_sorted(to_column(flatten(cells), "Tags"))[1]
+    if classes is None:
+        return found
+    named = read_distinct(classes, "classes")
+    strange = found[lookup(named, to_column(found)) < 0].tolist() if n_tags else []
+    if strange:
+        raise InputError(
+            f"There are tags that are not among the classes: {listing(strange)}.",
+            Sentence("Name all tags with {classes}, or leave it out."),
+            keyword="classes",
+        )
+    return named
+
+
+def flatten(cells: Cells) -> list[Any]:
+    """The tags of all sets, one after the other; as text if they are of several types."""
+    tags = [tag for cell in cells for tag in cell or ()]
+    return tags if len(set(map(type, tags))) <= 1 else [str(tag) for tag in tags]
+
+
+def encode_tags(entries: Column, tags: Values) -> Indices:
+    """The number of each tag; one that is not there is an error."""
+    code = lookup(tags, entries)
+    if (code < 0).any():
+        unknown = sorted({str(to_values(entries)[at]) for at in np.flatnonzero(code < 0).tolist()})
+        raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
+    return code
+
+
+def encode_sets(cells: Cells, tags: Values) -> Truths:
+    """Which tags each set has, (S, T)."""
+    # Each tag of each item is a question of its own, whether somebody gave the tag or not.
+    remedy = "Leave out rare tags, or merge them into one."
+    require_few("tags", len(tags), f"There are {len(tags):,} different tags", remedy)
+    require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
+    said, flat = np.zeros((len(cells), len(tags)), bool), flatten(cells)
+    if flat:
+        owner = np.repeat(np.arange(len(cells)), [len(cell or ()) for cell in cells])
+        said[owner, encode_tags(to_column(flat), tags)] = True
+    return said
+
+
+def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Column, list[list[Any]]]:
+    """Known sets from a dict, a Series or a table with one row per item: items, and their sets.
+
+    An empty cell is the empty set. `names` are columns that the table may have, by role.
+    """
+    if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
+
+        def to_list(given: object) -> object:  # a column of sets stays as it is
+            if not isinstance(given, str):
+                return given
+            return [given] * bool(given) if separator is None else split_cell(given, separator)
+
+        gold = {key: to_list(each) for key, each in gold.items()}
+    if name_composite(names) and isinstance(gold, Mapping):
+        gold = dict(zip(tuples_to_ids(gold), gold.values(), strict=True))
+    table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
+    return read_set_table(table, separator, "known label")
+
+
+def read_set_table(table: Table, separator: str | None, role: str = "label") -> tuple[Column, list[list[Any]]]:
+    """The items of a table with one row per item, and their sets; an empty cell is the empty set."""
+    name = find_sets_column(table) or table.need(role, None)
+    items = table.values(table.need("item"), SAY_WHICH)
+    return items, [cell or [] for cell in read_cells(table, name, separator)]
+
+
+def join_sets(lists: Sequence[Sequence[Any]], separator: str) -> Column:
+    """Sets as text, with a separator between tags; a tag that holds it is an error."""
+    bad = sorted({str(tag) for each in lists for tag in each if separator in str(tag)})
+    if bad:
+        raise InputError(
+            f"Tags with the separator {separator!r} inside cannot be written with it: {listing(bad)}.",
+            "Write lists, to .parquet, .arrow or .jsonl.",
+            Sentence("Or choose another with {separator}."),
+            keyword="separator",
+        )
+    return to_column([separator.join(map(str, each)) for each in lists])

@@ -38,7 +38,7 @@ from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind
-from ..kinds.tag_tables import find_separators
+from ..kinds.tags import find_separators
 from ..limits import keep_to
 from ..options import check_questions, is_among, split_by_question
 from ..results.fitting import align, fit_source, make_source

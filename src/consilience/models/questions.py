@@ -24,8 +24,7 @@ from ..errors import InputError, ParameterError, listing
 from ..formats.writing import write_table
 from ..inference.estimator import renew
 from ..kernels import Floats
-from ..kinds.tag_tables import SEPARATOR
-from ..kinds.tags import TagsKind
+from ..kinds.tags import SEPARATOR, TagsKind
 from ..options import check_truth, to_path
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.explanations import Explanations
