@@ -14,12 +14,8 @@ import consilience as cs
 from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
-from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.inference.estimator import renew
-from consilience.inference.guidance import (
-    N_FOLDS,
-    find_folds,
-)
+from consilience.inference.features import N_FOLDS, LinearTrainer, find_folds, spread_labels
 from consilience.inference.hidden_answers import POWERS, judge_powers, raise_to
 from consilience.inference.sources import Source
 from consilience.results.calibration import score_by_classifier
@@ -89,7 +85,7 @@ def test_the_default_is_logistic_regression_of_soft_labels():
     """The slow twin: gradient of the loss that the module promises is zero at what was found."""
     rng = np.random.default_rng(0)
     rows, known = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(3), 60)
-    judge = LinearTrainer(rows, 3, 0.1).train(np.arange(60), known)
+    judge = LinearTrainer(rows, 3).train(np.arange(60), known, 0.1)
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     scores = np.exp(z @ judge.weights.T + judge.offsets)
     g = scores / scores.sum(axis=1, keepdims=True)

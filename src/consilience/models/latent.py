@@ -15,10 +15,9 @@ from ..answers.tagging import are_tags
 from ..engines import Engine
 from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
-from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
-from ..inference.guidance import Guided, compare_opinions, guide_by_features
+from ..inference.features import EstimatorJudge, Guided, guide_by_features
 from ..inference.hidden_answers import raise_in_place
 from ..inference.levels import choose_labels
 from ..inference.sources import Source
@@ -119,7 +118,7 @@ class LatentModel(Model, LatentEstimator):
         estimates = gather_estimates(source, problem, found, statistics, is_given)
 
         # Calibration and labels.
-        opinion = None if guided is None else guided.opinion
+        opinion = None if guided is None or guided.guide is None else guided
         calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before)
         power, reported = calibrated.found.power, confidence.posterior
         if self._rule == "sequence":
@@ -210,8 +209,7 @@ class LatentModel(Model, LatentEstimator):
         judge = need_guide(found).judge
         if isinstance(judge, EstimatorJudge):
             return judge.estimator
-        assert isinstance(judge, LinearJudge)
-        return as_pipeline(judge, self.classes_, found.findings.strength or 1.0, found.names)
+        return judge.as_pipeline(self.classes_, found.findings.strength or 1.0, found.names)
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
@@ -306,11 +304,11 @@ class StreamingModel(LatentModel):
 
 def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
     """What features were found to say, with how often the classifier agrees with the labels."""
-    opinion, findings, opinions = guided.opinion, guided.findings, None
-    if opinion is not None:
-        opinions = compare_opinions(guided.source, opinion, guided.alone, posterior)
-        answered = np.diff(guided.source.responses.offsets)[opinion.item] > 0
-        agrees = (opinion.code == codes[opinion.item])[answered]
+    findings, opinions = guided.findings, None
+    if guided.guide is not None:
+        opinions = guided.compare_opinions(posterior)
+        answered = np.diff(guided.source.responses.offsets)[guided.item] > 0
+        agrees = (guided.code == codes[guided.item])[answered]
         findings = findings._replace(
             accuracy=float(agrees.mean()) if len(agrees) else None,
             n_changed=int((guided.alone.argmax(axis=1) != posterior.argmax(axis=1)).sum()),

@@ -51,7 +51,7 @@ from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.estimator import LatentEstimator
-from ..inference.guidance import Opinion
+from ..inference.features import Guided
 from ..inference.hidden_answers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -97,7 +97,7 @@ def calibrate(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
-    opinion: Opinion | None = None,
+    opinion: Guided | None = None,
     before: Calibrated | None = None,
 ) -> tuple[Calibrated, Confidence]:
     """Calibrate the posteriors of a fit.
@@ -201,7 +201,7 @@ def calibrate(
 
 
 def limit_power(
-    source: Source, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
+    source: Source, left_out: Floats, opinion: Guided, found: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
     """The power, and the log weights, after a classifier has judged how sure posteriors may be."""
     rows = np.flatnonzero(np.diff(source.responses.offsets)[opinion.item] > 0)

@@ -20,7 +20,7 @@ from ..formats.sources import open_item_data
 from ..inference import log_of
 from ..inference.em import decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.guidance import Guide
+from ..inference.features import Guide
 from ..inference.hidden_answers import raise_where
 from ..inference.levels import choose_labels
 from ..inference.sources import Source

@@ -25,7 +25,7 @@ from ..answers.graph import Graph
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, parameter_error, plural
 from ..inference.em import Learned, Names, expect_from_votes
-from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
+from ..inference.features import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
 from ..inference.levels import (
     HIGH,

@@ -46,9 +46,9 @@ from ..answers.items import Sequences
 from ..answers.tables import BACKENDS
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
-from ..inference.classifiers import Judge, LinearJudge
 from ..inference.em import Learned
 from ..inference.estimator import Estimator, LabelEstimator
+from ..inference.features import Judge, LinearJudge
 from ..inference.hidden_answers import POWERS
 from ..inference.starts import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary

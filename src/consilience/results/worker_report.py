@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
-from ..inference.guidance import ComparedOpinions
+from ..inference.features import ComparedOpinions
 from ..inference.workers.priors import START
 from ..inference.workers.temperatures import MeanWorkers
 from ..kernels import Floats, Truths
