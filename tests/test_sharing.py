@@ -22,7 +22,7 @@ def types_of(workers):
 
 
 def some_skills(seed=0):
-    """Random shares, for a question with two classes, a hard one, one on a scale of four, and one of levels."""
+    """Random shares, for a question with two classes, a hard one, and one on a scale of four."""
     rng = np.random.default_rng(seed)
     kinds = [NominalWorkers(5, np.arange(2), 2), NominalWorkers(5, np.arange(3), 3), OrdinalWorkers(5, np.arange(4), 4)]
     types = []
@@ -30,26 +30,24 @@ def some_skills(seed=0):
         weights = match_levels(kind.find_skills(types_of(kind)), easiness)
         weights = weights * (rng.random(weights.shape) + 0.1)
         types.append(weights / weights.sum(axis=1, keepdims=True))
-    return Skills(rng.dirichlet(np.ones(N_LEVELS)), 0.3, (*types, None))
+    return Skills(rng.dirichlet(np.ones(N_LEVELS)), 0.3, tuple(types))
 
 
 def some_evidence(skills, seed=1, n_workers=3):
     rng = np.random.default_rng(seed)
-    sizes = [N_LEVELS if h is None else h.shape[1] for h in skills.types]
-    return [rng.dirichlet(np.full(size, 0.1), n_workers) for size in sizes]
+    return [rng.dirichlet(np.full(h.shape[1], 0.1), n_workers) for h in skills.types]
 
 
 def slow_weigh(evidence, skills):
     """J, and the probabilities of types of each question given the others, by sums over whether each has its own."""
     n_questions, n_workers = len(evidence), len(evidence[0])
-    types = [np.eye(N_LEVELS) if h is None else h for h in skills.types]
     total, found = 0.0, [np.zeros_like(e) for e in evidence]
     for m in range(n_workers):
         joint, marginal = 0.0, [np.zeros(e.shape[1]) for e in evidence]
         for s, has_own in itertools.product(range(N_LEVELS), itertools.product([False, True], repeat=n_questions)):
             of_types = [
                 skills.own * (skills.shares @ h) if own else (1 - skills.own) * h[s]
-                for h, own in zip(types, has_own, strict=True)
+                for h, own in zip(skills.types, has_own, strict=True)
             ]
             weights = [each @ e[m] for each, e in zip(of_types, evidence, strict=True)]
             joint += skills.shares[s] * np.prod(weights)

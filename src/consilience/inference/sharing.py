@@ -1,8 +1,7 @@
 r"""Several questions to the same workers are fitted together, with one prior of the workers; see `skills`.
 
-Each question is an ordinary fit, in which the probability that a worker is of a type comes from the other questions.
-Its classes may be others than those of the next one, or a scale. So levels are pairs of a skill and a strength. The
-skill of a type is the log odds of a right answer relative to chance,
+Questions may have other classes, or a scale. So levels are pairs of a skill and a strength. The skill of a
+type is the log odds of a right answer relative to chance,
 
 .. math:: z = \log \frac{(n - 1) a}{1 - a}
 
@@ -88,22 +87,17 @@ class JointProblem:
         The questions. Their workers are of types.
     worker : tuple of array
         For each worker of each question the index among all workers.
-    n_workers : int
-        How many workers there are in all.
+    n_workers, n_responses : int
+        How many workers and answers there are in all.
     """
 
     problems: tuple[Problem, ...]
     worker: tuple[Integers, ...]
     n_workers: int
-
+    n_responses: int
     enough_steps: ClassVar[None] = None
 
-    @property
-    def n_responses(self) -> int:
-        """Number of answers to all questions."""
-        return sum(each.n_responses for each in self.problems)
-
-    def weigh(self, statistics: Sequence[Statistics]) -> list[Floats]:
+    def compare(self, statistics: Sequence[Statistics]) -> list[Floats]:
         """The evidence for types, (M, T) of each question, up to a factor per worker."""
         found = []
         for problem, (counts, _), worker in zip(self.problems, statistics, self.worker, strict=True):
@@ -125,7 +119,7 @@ class JointProblem:
 
     def maximise(self, statistics: tuple[Statistics, ...], skills: Skills, learn: bool = False) -> JointParameters:
         """M-step: the shares of levels, and then the matrices of each question, given what others say of workers."""
-        evidence = self.weigh(statistics)
+        evidence = self.compare(statistics)
         for _ in range(STEPS if learn else 0):
             skills = learn_skills(evidence, skills)
         # Factors of the evidence cancel: those in J are those in the evidence of questions.
@@ -182,8 +176,9 @@ def fit_together(
         begun.append(alone._choose(plan.problem, fits).statistics)
         every, _ = add_values(every, source.responses.workers)
     place = tuple(lookup(every, to_column(source.responses.workers)) for source in sources)
-    joint, statistics = JointProblem(tuple(problems), place, len(every)), tuple(begun)
-    evidence = joint.weigh(statistics)
+    n_responses = sum(each.n_responses for each in problems)
+    joint, statistics = JointProblem(tuple(problems), place, len(every), n_responses), tuple(begun)
+    evidence = joint.compare(statistics)
     skills = [cast(TypedWorkers, each.workers).find_skills(types_of(each.prior)) for each in problems]
     easiness = find_easiness(evidence, skills)
     types = tuple(match_levels(each, float(g)) for each, g in zip(skills, easiness, strict=True))

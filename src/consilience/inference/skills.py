@@ -1,11 +1,11 @@
 r"""One prior of workers who answer several questions: how far a worker answers all of them alike.
 
-Questions may be columns of a table, or the tags of a set. Workers of a question are of types (see
-`consilience.inference.workers.types`), and levels of skill are the same for all questions. A worker has level s with
-probability :math:`v_s`. In each question the worker answers by this level with probability 1 - o; with probability o
-the question calls for a skill of its own, and the level is drawn anew from v. Whoever answers question q by level s is
-of type u with probability :math:`h_{qsu}`. With :math:`e_{mqu}` the evidence that the expected counts of worker m in
-question q are for type u,
+Questions may be columns of a table, or the tags of a set. Each is an ordinary fit, in which the probability that a
+worker is of a type (see `consilience.inference.workers.types`) comes from the other questions. Levels of skill are the
+same for all questions. A worker has level s with probability :math:`v_s`. In each question the worker answers by this
+level with probability 1 - o; with probability o the question calls for a skill of its own, and the level is drawn anew
+from v. Whoever answers question q by level s is of type u with probability :math:`h_{qsu}`. With :math:`e_{mqu}` the
+evidence that the expected counts of worker m in question q are for type u,
 
 .. math:: E_{mqs} = \sum_u h_{qsu} e_{mqu}, \quad
           X_{mqs} = (1 - o) E_{mqs} + o \sum_r v_r E_{mqr}, \quad
@@ -45,26 +45,14 @@ TINY = np.finfo(np.float64).tiny
 
 
 class Skills(NamedTuple):
-    """What is learned of all questions together.
+    """What is learned of all questions together."""
 
-    Attributes
-    ----------
-    shares : array (S,)
-        Of levels, v.
-    own : float
-        The probability that a question calls for a skill of its own, o.
-    types : tuple of array (S, T)
-        For each question the shares of its types among workers of each level, h; None where types are the levels.
-    """
-
-    shares: Floats
-    own: float
-    types: tuple[Floats | None, ...]
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is learned at all."""
-        return True
+    shares: Floats  # (S,): of levels, v
+    own: float  # the probability that a question calls for a skill of its own, o
+    types: tuple[
+        Floats | None, ...
+    ]  # for each question h, shares of types by level (S, T); None where these are the same
+    learns: bool = True
 
     def is_due(self, iteration: int) -> bool:  # noqa: ARG002
         """Whether it is learned in this iteration: in all of them."""
@@ -73,13 +61,8 @@ class Skills(NamedTuple):
     @property
     def log_density(self) -> float:
         """The logarithm of the density of what is learned."""
-        found = log_density_of(self.own) + RARE * np.log(self.shares).sum()
+        found = OWN * np.log(self.own) + SAME * np.log1p(-self.own) + RARE * np.log(self.shares).sum()
         return float(found + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
-
-
-def log_density_of(own: float) -> float:
-    """The logarithm of the density of o."""
-    return float(OWN * np.log(own) + SAME * np.log1p(-own))
 
 
 def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], list[Floats], list[Floats], Floats, float]:
@@ -95,8 +78,8 @@ def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], lis
     return by_level, anew, mixed, log_scores, float(logsumexp(log_scores, axis=1).sum())
 
 
-def count_draws(evidence: Sequence[Floats], skills: Skills) -> tuple[Floats, float, list[Floats | None]]:
-    """Expected counts: how often each level was drawn, (S,), and own ones; and types by level, (S, T) by question."""
+def learn_skills(evidence: Sequence[Floats], skills: Skills) -> Skills:
+    """Shares under which the evidence is higher: one step of EM."""
     *weighed, log_scores, _ = weigh(evidence, skills)
     level = softmax(log_scores, axis=1)
     drawn, n_own, types = level.sum(axis=0), 0.0, list[Floats | None]()
@@ -104,24 +87,13 @@ def count_draws(evidence: Sequence[Floats], skills: Skills) -> tuple[Floats, flo
         own = level * (skills.own * anew / mixed)
         n_anew = own.sum(axis=1, keepdims=True) * (skills.shares * by_level / anew)
         drawn, n_own = drawn + n_anew.sum(axis=0), n_own + float(own.sum())
-        types.append(None if h is None else h * (((n_anew + level - own) / by_level).T @ e))
-    return drawn, n_own, types
-
-
-def learn_skills(evidence: Sequence[Floats], skills: Skills) -> Skills:
-    """Shares under which the evidence is higher: one step of EM."""
-    drawn, n_own, counts = count_draws(evidence, skills)
-    shares = drawn + RARE
-    types = []
-    for n_types, h in zip(counts, skills.types, strict=True):
-        found = None if n_types is None or h is None else n_types + RARE * (h > 0)
-        types.append(None if found is None else found / found.sum(axis=1, keepdims=True))
-    return Skills(shares / shares.sum(), share_own(n_own, len(evidence[0]) * len(evidence)), tuple(types))
-
-
-def share_own(n_own: float, n_pairs: int) -> float:
-    """The probability o that so many skills of their own, among pairs of a worker and a question, call for."""
-    return (n_own + OWN) / (n_pairs + OWN + SAME)
+        if h is None:
+            types.append(None)
+        else:
+            n_types = h * (((n_anew + level - own) / by_level).T @ e) + RARE * (h > 0)
+            types.append(n_types / n_types.sum(axis=1, keepdims=True))
+    shares, n_pairs = drawn + RARE, len(evidence[0]) * len(evidence)
+    return Skills(shares / shares.sum(), (n_own + OWN) / (n_pairs + OWN + SAME), tuple(types))
 
 
 def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], float]:

@@ -9,7 +9,7 @@ probability that is learned. Types are the levels, and their shares are the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -19,12 +19,12 @@ from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
 from ...errors import ParameterError
-from ...kernels import Floats, Integers
+from ...kernels import Floats, Integers, freeze
 from .. import Distributions
-from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
+from ..skills import Skills, expect_types, learn_skills
 from .priors import Prior, Types
 from .rows import Counted
-from .types import TypedWorkers, give_shares, leave_out_rare, respond_by_parts, share_types, types_of
+from .types import TypedWorkers, give_shares, respond_by_parts, types_of
 
 SENSITIVITIES = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 0.97)
 FALSE_ALARMS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -62,13 +62,25 @@ class TagWorkers(TypedWorkers):
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats, learn: bool = False) -> Prior:
         """Types that are equally frequent."""
         begun = super().prior(smoothing, estimation, unvoted, learn)
-        types = types_of(begun)
-        return self._share(begun, types._replace(own=OWN_AT_FIRST), np.zeros(types.n_types))
+        shares = np.exp(types_of(begun).log_shares[0])
+        return give_skills(begun, Skills(shares, OWN_AT_FIRST, ()))
 
-    def _share(self, prior: Prior, types: Types, n_workers: Floats) -> Prior:
-        """The prior with the shares of types that so many workers of each call for."""
-        found = share_types(prior, types, n_workers)
-        return found._replace(log_density=found.log_density + log_density_of(types.own))
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
+        """Shares of types, and of tags with a skill of their own, under which the counts are likelier."""
+        return give_skills(prior, learn_skills(*self._weigh(counts, types_of(prior))))
+
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
+        """The matrices that expected counts call for, with what the other tags say of each worker."""
+        evidence, skills = self._weigh(counts, types_of(prior))
+        likely, log_evidence = expect_types(evidence, skills)
+        alone = sum(float(np.log((e * p).sum(axis=1)).sum()) for e, p in zip(evidence, likely, strict=True))
+        found = super().update(counts, self._give_shares(prior, likely))
+        return found._replace(bound=found.bound + log_evidence - alone)
+
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
+        """The counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
+        likely, _ = expect_types(*self._weigh(counts, types_of(prior)))
+        return super().counted(counts, self._give_shares(prior, likely))
 
     def _weigh(self, counts: Floats, types: Types) -> tuple[list[Floats], Skills]:
         """The evidence of counts for types, (M, P) of each tag, up to a factor, and what tags have in common."""
@@ -78,41 +90,9 @@ class TagWorkers(TypedWorkers):
         skills = Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_contexts)
         return list(np.ascontiguousarray(by_tag)), skills
 
-    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
-        """Shares of types, and of tags with a skill of their own, under which the counts are likelier."""
-        types = types_of(prior)
-        evidence, skills = self._weigh(counts, types)
-        drawn, n_own, _ = count_draws(evidence, skills)
-        types = types._replace(own=share_own(n_own, self.n_workers * self.n_contexts))
-        fewer, n_workers = leave_out_rare(types, drawn)
-        found = self._share(prior, fewer, n_workers)
-        if fewer is not types and self._judge(counts, found) < self._judge(counts, prior):
-            return self._share(prior, types, drawn)
-        return found
-
-    def _judge(self, counts: Floats, prior: Prior) -> float:
-        """The logarithm of the evidence of counts for a prior, and of its own density."""
-        given, more = self._hear_others(counts, prior)
-        parts = respond_by_parts(self.by_matrix(counts), types_of(given))
-        return prior.log_density + more + sum(evidence for _, _, evidence in parts)
-
-    def _hear_others(self, counts: Floats, prior: Prior) -> tuple[Prior, float]:
-        """The prior of each worker and tag given the other tags, and what that adds to the bound."""
-        evidence, skills = self._weigh(counts, types_of(prior))
-        likely, log_evidence = expect_types(evidence, skills)
-        alone = sum(float(np.log((e * p).sum(axis=1)).sum()) for e, p in zip(evidence, likely, strict=True))
-        log_shares = np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_contexts, -1)
-        return give_shares(prior, log_shares), log_evidence - alone
-
-    def update(self, counts: Floats, prior: Prior) -> Distributions:
-        """The matrices that expected counts call for."""
-        given, more = self._hear_others(counts, prior)
-        found = super().update(counts, given)
-        return found._replace(bound=found.bound + more)
-
-    def counted(self, counts: Floats, prior: Prior) -> Counted:
-        """The counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
-        return super().counted(counts, self._hear_others(counts, prior)[0])
+    def _give_shares(self, prior: Prior, likely: Sequence[Floats]) -> Prior:
+        """The prior with probabilities of types, (M, P) of each tag."""
+        return give_shares(prior, np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_contexts, -1))
 
     @classmethod
     def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
@@ -124,8 +104,14 @@ class TagWorkers(TypedWorkers):
         return {"misses": to_column(misses), "false_alarms": to_column(alarms)}
 
 
+def give_skills(prior: Prior, skills: Skills) -> Prior:
+    """The prior with shares of types, and of tags that call for one of their own."""
+    types = types_of(prior)._replace(log_shares=freeze(np.log(skills.shares)[None]), own=skills.own)
+    return prior._replace(types=types, log_density=skills.log_density)
+
+
 def count_tags(responses: Answers) -> int:
-    """Return how many tags each thing has of which the items are the tags."""
+    """How many tags each thing has of which the items are the tags."""
     found = responses.sequences
     if isinstance(found, Sequences) and len(found):
         n_tags = len(found.position) // len(found)
