@@ -13,7 +13,7 @@ from consilience.inference.sharing import N_LEVELS, fit_together, match_levels
 from consilience.inference.skills import Skills, expect_types, learn_skills, weigh
 from consilience.inference.sources import Source
 from consilience.inference.workers.ordinal import NominalWorkers, OrdinalWorkers
-from consilience.results.fitting import fit_questions
+from consilience.models.fusing import fit_posed
 
 
 def types_of(workers):
@@ -96,8 +96,12 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
 
 def fit_all(answers, models):
     with open_engine(None) as engine:
-        sources = [Source(model._prepare(r)) for model, r in zip(models, answers, strict=True)]
-        return fit_questions(models, sources, [None] * len(sources), engine)
+        posed = {
+            q: (model, Source(model._prepare(r)), None, {})
+            for q, (model, r) in enumerate(zip(models, answers, strict=True))
+        }
+        found, shared = fit_posed(posed, engine, "people")
+        return [each.result_ for each in found.values()], shared
 
 
 def share_right(truth, found):
@@ -125,11 +129,11 @@ def test_clickers_in_all_questions_are_known_better():
     gains, own = [], []
     for seed in range(3):
         truth, answers = draw_questions(seed, accuracy)
-        models = [cs.DawidSkene(workers="nominal", calibration="none")] * 3
-        found = fit_all(answers, models)
+        models = [cs.DawidSkene(workers="nominal", calibration="none") for _ in range(3)]
+        found, shared = fit_all(answers, models)
         alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
-        gains.append(share_right(truth, found[1]) - share_right(truth, alone))
-        own.append(found[2].own)
+        gains.append(share_right(truth, found) - share_right(truth, alone))
+        own.append(shared.own)
     assert np.mean(gains) > 0.005
     assert np.mean(own) < 0.3
 
@@ -139,7 +143,7 @@ def test_questions_that_need_other_skills_stay_separate():
     accuracy = np.full((40, 3), 0.9)
     accuracy[np.arange(40), rng.integers(3, size=40)] = 0.5  # everybody is bad at one
     truth, answers = draw_questions(0, accuracy)
-    found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none")] * 3)
+    found, shared = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none") for _ in range(3)])
     alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
-    assert found[2].own > 0.3
-    assert share_right(truth, found[1]) > share_right(truth, alone) - 0.01
+    assert shared.own > 0.3
+    assert share_right(truth, found) > share_right(truth, alone) - 0.01
