@@ -9,7 +9,7 @@ probability that is learned. Types are the levels, and their shares are the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -70,17 +70,22 @@ class TagWorkers(TypedWorkers):
         return give_skills(prior, learn_skills(*self._weigh(counts, types_of(prior))))
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
-        """The matrices that expected counts call for, with what the other tags say of each worker."""
-        evidence, skills = self._weigh(counts, types_of(prior))
-        likely, log_evidence = expect_types(evidence, skills)
-        alone = sum(float(np.log((e * p).sum(axis=1)).sum()) for e, p in zip(evidence, likely, strict=True))
-        found = super().update(counts, self._give_shares(prior, likely))
-        return found._replace(bound=found.bound + log_evidence - alone)
+        """The matrices that expected counts call for."""
+        given, more = self._hear_others(counts, prior)
+        found = super().update(counts, given)
+        return found._replace(bound=found.bound + more)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
-        likely, _ = expect_types(*self._weigh(counts, types_of(prior)))
-        return super().counted(counts, self._give_shares(prior, likely))
+        return super().counted(counts, self._hear_others(counts, prior)[0])
+
+    def _hear_others(self, counts: Floats, prior: Prior) -> tuple[Prior, float]:
+        """The prior of each worker and tag given the other tags, and what that adds to the bound."""
+        evidence, skills = self._weigh(counts, types_of(prior))
+        likely, log_evidence = expect_types(evidence, skills)
+        alone = sum(float(np.log((e * p).sum(axis=1)).sum()) for e, p in zip(evidence, likely, strict=True))
+        log_shares = np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_contexts, -1)
+        return give_shares(prior, log_shares), log_evidence - alone
 
     def _weigh(self, counts: Floats, types: Types) -> tuple[list[Floats], Skills]:
         """The evidence of counts for types, (M, P) of each tag, up to a factor, and what tags have in common."""
@@ -89,10 +94,6 @@ class TagWorkers(TypedWorkers):
         by_tag = every.reshape(self.n_workers, self.n_contexts, -1).transpose(1, 0, 2)
         skills = Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_contexts)
         return list(np.ascontiguousarray(by_tag)), skills
-
-    def _give_shares(self, prior: Prior, likely: Sequence[Floats]) -> Prior:
-        """The prior with probabilities of types, (M, P) of each tag."""
-        return give_shares(prior, np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_contexts, -1))
 
     @classmethod
     def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
