@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.engines import open_engine
+from consilience.errors import quietly
 from consilience.inference.sharing import N_LEVELS, fit_together, match_levels
 from consilience.inference.skills import Skills, expect_types, learn_skills, weigh
 from consilience.inference.sources import Source
@@ -100,7 +101,8 @@ def fit_all(answers, models):
             q: (model, Source(model._prepare(r)), None, {})
             for q, (model, r) in enumerate(zip(models, answers, strict=True))
         }
-        found, shared = fit_posed(posed, engine, "people")
+        with quietly():
+            found, shared = fit_posed(posed, engine, "people")
         return [each.result_ for each in found.values()], shared
 
 
