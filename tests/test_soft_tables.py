@@ -161,7 +161,7 @@ def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
         (lambda t: t.assign(**{"p(cat)": np.inf, "p(dog)": -np.inf}), "sums to nan"),
         (lambda t: t.round(2), r"seem to be rounded: use rescale=True"),
         (lambda t: t.assign(**{"p(cat)": t["p(cat)"].where(t["worker"] != "net")}), "no probability of 'cat' at row"),
-        (lambda t: t.assign(**{"p(cat)": "high"}), "hold something else: 'p.cat.'"),
+        (lambda t: t.assign(**{"p(cat)": "high"}), "holds something else: 'p.cat.'"),
         (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "There must be one for each class"),
         (lambda t: pd.concat([t, t[:1]]), "answered item .* more than once"),
     ],

@@ -47,7 +47,7 @@ def enumerate_spans(evidence, start, pair, end, classes):
         total += weight
         codes = np.array(path)
         # A span is known by its tags too: only in some schemes is there more than one way to write it.
-        for a, b, _ in zip(*find_spans(prefix[codes], kind[codes], first), strict=True):
+        for a, b in zip(*find_spans(prefix[codes], kind[codes], first), strict=True):
             found[a, b, path[a:b]] += weight
     return {span: weight / total for span, weight in found.items()}
 

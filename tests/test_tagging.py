@@ -10,8 +10,8 @@ import pytest
 import consilience as cs
 from consilience.answers.tagging import (
     complete_tags,
+    find_transitions,
     free_transitions,
-    given_transitions,
     parse_tag,
     tag_transitions,
 )
@@ -117,16 +117,16 @@ def test_what_is_added(scheme, said, added):
 def test_matrices():
     classes = names("a", "b")
     steps = np.array([[True, False], [True, True]])
-    found = given_transitions(steps, classes)
+    found = find_transitions(steps, classes)
     np.testing.assert_array_equal(found.steps, steps)
     assert found.start.all()
     assert found.end.all()
-    assert given_transitions(steps.tolist(), classes).steps.dtype == bool
+    assert find_transitions(steps.tolist(), classes).steps.dtype == bool
     for bad in (np.ones((2, 2)), np.ones((3, 3), bool), np.ones(2, bool), None, [[1, 0], [1, 1]]):
         with pytest.raises(ParameterError, match="boolean matrix"):
-            given_transitions(bad, classes)
+            find_transitions(bad, classes)
     with pytest.raises(InputError, match="'b'"):
-        given_transitions(np.array([[True, True], [False, False]]), classes)
+        find_transitions(np.array([[True, True], [False, False]]), classes)
     assert free_transitions(3).steps.all()
     with pytest.raises(ParameterError, match="'bioes'"):
         tag_transitions(names("O"), "iobes")

@@ -495,7 +495,7 @@ class Answers:
         if not answered.any():
             raise InputError("P has no votes: every row holds a NaN.")
         where = np.argwhere(answered)
-        remedy = "If the last axis lacks a class, add it; if the axes are in another order, transpose P."
+        remedy = "If the last axis lacks a class, add it. Else divide each vote by its sum, or transpose P."
         probabilities = scale_votes(votes[answered], rescale, "P", lambda row: f"P{where[row].tolist()}", remedy)
         soft = probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None
         code, found = probabilities.argmax(axis=1).astype(np.int32), lay_out_matrix(answered, lengths, items, workers)

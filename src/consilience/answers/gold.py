@@ -97,14 +97,6 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
         # What the columns of items are called in the answers, they may be called here.
         table = open_gold(each, responses.sequences is not None, parts).prefer(responses.columns)
         column = table.read(find_label(table))
-        shares = [name for name in table.names if str(name).startswith("p(") and str(name).endswith(")")]
-        if "confidence" in table.names and shares:
-            warn_of(
-                f"{table.name} looks like labels that consilience fused: it has the columns 'confidence' and "
-                f"{listing(shares[:1])}.",
-                "Known labels should come from people, or another source that does not depend on these answers.",
-                keyword="gold",
-            )
         known = is_present(column)
         if not known.any():
             raise InputError(f"{table.name} holds no label.")

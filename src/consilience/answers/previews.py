@@ -15,7 +15,6 @@ to be read are `ReportTable`.
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +35,6 @@ NARROWEST = 24
 # Digits of figures in tables that are made to be read.
 DIGITS = 3
 
-_CONFUSION = re.compile(r"([^>]*) -> ([^>]*)( \(\d+%\))", re.DOTALL)
 _TABLE = (
     "border-collapse:collapse;background:transparent;color:inherit;font-size:13px;line-height:1.4;margin:.4em 0;"
     "font-variant-numeric:tabular-nums"
@@ -138,18 +136,14 @@ def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
 
 def spell_table(table: pa.Table, most: int) -> tuple[list[str], list[tuple[Any, ...]], list[bool]]:
     """Heads and first rows of a table, and which columns are numbers; an estimate and its interval are one value."""
-    cells, given, columns = table.slice(0, most).to_pydict(), table.column_names, {}
-    for name in given:
-        low, high = f"{name}_low", f"{name}_high"
-        if low in given and high in given:
-            columns[name] = list(zip(cells[name], cells.pop(low), cells.pop(high), strict=True))
-    shown = {name: columns.get(name, cells[name]) for name in given if name in cells}
-    kinds = {name: table.schema.field(name).type for name in shown}
-    numbers = [
-        name not in columns and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-        for name, kind in kinds.items()
-    ]
-    return list(map(to_word, shown)), list(zip(*shown.values(), strict=True)), numbers
+    cells, names = table.slice(0, most).to_pydict(), table.column_names
+    estimates = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
+    for name in estimates:
+        cells[name] = list(zip(cells[name], cells.pop(f"{name}_low"), cells.pop(f"{name}_high"), strict=True))
+    kinds = [table.schema.field(name).type for name in cells]
+    figures = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds]
+    numbers = [figure and name not in estimates for name, figure in zip(cells, figures, strict=True)]
+    return list(map(to_word, cells)), list(zip(*cells.values(), strict=True)), numbers
 
 
 def count_rest(n_rows: int, most: int) -> list[str]:
@@ -215,9 +209,9 @@ def text_table(
     ...
     bo                          12
     """
-    cells = [["..."] + [""] * (len(heads) - 1) if row is None else row for row in rows]
-    columns: list[Sequence[str]] = [[row[k] for row in cells] for k in range(len(heads))]
-    widths = [max(map(count_cells, (head, *column))) for head, column in zip(heads, columns, strict=True)]
+    blank = ["..."] + [""] * (len(heads) - 1)
+    columns: list[list[str]] = [list(column) for column in zip(heads, *(row or blank for row in rows), strict=True)]
+    widths = [max(map(count_cells, column)) for column in columns]
     if width is not None:
         texts = [k for k in range(len(heads)) if not numbers[k]]
         for k in texts:
@@ -227,15 +221,12 @@ def text_table(
             if wide:
                 widths[max(wide, key=widths.__getitem__)] -= 1
         for k in texts:
-            columns[k] = fit_texts(columns[k], widths[k])
-    lines = []
-    for row in zip(*([head, *column] for head, column in zip(heads, columns, strict=True)), strict=True):
-        line = []
-        for text, room, number in zip(row, widths, numbers, strict=True):
-            blank = " " * (room - count_cells(text))
-            line.append(blank + text if number else text + blank)
-        lines.append("  ".join(line).rstrip())
-    return lines
+            columns[k] = [fit_text(text, widths[k]) for text in columns[k]]
+    for column, room, number in zip(columns, widths, numbers, strict=True):
+        for n, text in enumerate(column):
+            space = " " * (room - count_cells(text))
+            column[n] = space + text if number else text + space
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 
 
 def count_cells(text: str) -> int:
@@ -249,20 +240,13 @@ def count_cells(text: str) -> int:
 def fit_text(value: object, width: int) -> str:
     """A value as inert text of at most `width` columns; the middle of a longer one is left out.
 
-    Of a confusion "truth -> answer (31%)" each name is shortened by itself.
-
-    >>> fit_text("https://example.org/items/0001", 16), fit_text("first long name -> second long name (31%)", 32)
-    ('https://e...0001', 'first...me -> second...me (31%)')
+    >>> fit_text("https://example.org/items/0001", 16)
+    'https://e...0001'
     """
     text = str(value)
     text = make_inert(text if len(text) <= 4 * width else text[: 2 * width] + text[-2 * width :])
     if count_cells(text) <= width:
         return text
-    confusion = _CONFUSION.fullmatch(text)
-    if confusion is not None:
-        room = (width - len(" -> ") - len(confusion[3])) // 2
-        if room >= 3:
-            return f"{fit_text(confusion[1], room)} -> {fit_text(confusion[2], room)}{confusion[3]}"
     n_tail = (width - 3) // 3
     start, end = text[: width - 3 - n_tail], text[len(text) - n_tail :]
     while count_cells(start) > width - 3 - n_tail:
@@ -270,27 +254,6 @@ def fit_text(value: object, width: int) -> str:
     while count_cells(end) > n_tail:
         end = end[1:]
     return f"{start}...{end}"
-
-
-def fit_texts(values: Sequence[object], width: int) -> list[str]:
-    """Values as `fit_text` shows them; if different ones would look the same, from shortly before where they differ.
-
-    >>> fit_texts(["https://example.org/0001/text.html", "https://example.org/0002/text.html"], 16)
-    ['.../0001/tex...', '.../0002/tex...']
-    """
-    texts = [str(value) for value in values]
-    fitted = [fit_text(text, width) for text in texts]
-    long = {text for text in texts if len(text) > width}
-    if len(set(fitted)) == len(set(texts)):
-        return fitted
-    first, last = min(long), max(long)  # what these begin with, all do
-    n_same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    begin = max(0, n_same - (width - 6) // 2)
-    for k, text in enumerate(texts):
-        if text in long:
-            rest = text[begin:] if len(text) - begin <= width - 3 else f"{text[begin : begin + width - 6]}..."
-            fitted[k] = fit_text(f"...{rest}", width)
-    return fitted
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -31,12 +31,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError, Sentence, listing, plural
-from ..kernels import Floats, Integers
+from ..kernels import Floats, Integers, Truths
 from ..limits import NUMBER, require_few, require_memory
 from . import PROBABILITY, Names
 from .columns import (
     Codes,
-    Column,
     Indices,
     Values,
     encode_in_order_of_appearance,
@@ -74,14 +73,11 @@ class SoftRows(NamedTuple):
         Probabilities as they were read; NaN where one is missing.
     named : bool
         Whether the labels have their names; else they are numbered, and may be named later.
-    lacks_rows : bool
-        Whether a label without a probability may have had no row.
     """
 
     labels: Values
     votes: Floats
     named: bool = True
-    lacks_rows: bool = False
 
     def pick(self, rows: Indices) -> SoftRows:
         """Those of some rows."""
@@ -89,8 +85,7 @@ class SoftRows(NamedTuple):
 
     def find_codes(self) -> Codes:
         """The label that each row gives most, by index: the first of several."""
-        votes = np.nan_to_num(self.votes, nan=-np.inf) if lacks_any(self.votes) else self.votes
-        return np.asarray(votes.argmax(axis=1), np.int32)
+        return np.asarray(np.where(np.isnan(self.votes), -np.inf, self.votes).argmax(axis=1), np.int32)
 
     def are_plain(self) -> bool:
         """Whether all rows are certain, as plain answers are."""
@@ -107,28 +102,21 @@ def relabel(votes: Probabilities, label: Integers, n_labels: int) -> Probabiliti
     return moved
 
 
-def lacks_any(votes: Floats) -> bool:
-    """Whether an entry is missing. Infinities of both signs look like it; they are an error later."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(votes.sum()))
-
-
 # ---------------------------------------------------------------------------------------------------------------- sums
-
-
-def slack_of(votes: Floats, rounded: bool) -> float:
-    """By how much the sum of a vote may differ from 1."""
-    return float(min(ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK)
 
 
 def find_whole(votes: Floats, rounded: bool = True) -> float | None:
     """What all votes (n, L), which may be rounded, sum to: 1, or 100 of percentages; None if it is anything else."""
-    slack = slack_of(votes, rounded)
+    is_right = [check_sums(votes / whole, rounded).all() for whole in (1.0, PERCENT)]
+    return 1.0 if is_right[0] else PERCENT if is_right[1] else None
+
+
+def check_sums(votes: Floats, rounded: bool) -> Truths:
+    """Which votes (n, L) are at least 0 and sum to 1, perhaps but for rounding."""
+    slack = min(ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
-    if not (votes >= 0).all():
-        return None
-    return next((whole for whole in (1.0, PERCENT) if (np.abs(total - whole) <= whole * slack).all()), None)
+    return (np.abs(total - 1) <= slack) & (votes >= 0).all(axis=1)
 
 
 def sum_to_one(votes: Floats) -> bool:
@@ -158,20 +146,16 @@ def scale_votes(
         total = votes @ np.ones(votes.shape[1])
     if whole == 1 or (rescale and whole is not None):
         return np.asarray(votes / total[:, None])
-    wrong = np.flatnonzero(~(np.abs(total - 1) <= slack_of(votes, rescale)) | (votes < 0).any(axis=1))
-    whole = find_whole(votes)
+    wrong, whole = np.flatnonzero(~check_sums(votes, rescale)), find_whole(votes)
     if whole is not None:
         kind = "percentages" if whole == PERCENT else "rounded"
         remedies = (Sentence(f"They seem to be {kind}: use {{rescale}}.", rescale=True),)
-    else:
-        logits = (votes < 0).any() or (votes > 1).any()
-        first = "If these are logits or scores, take their softmax first." if logits else remedies[0]
-        remedies = (first, "Else divide each vote by its sum.", *remedies[1:])
-    row = int(wrong[0])
-    shown = listing([float(f"{value:.4g}") for value in votes[row]])
+    elif (votes < 0).any() or (votes > 1).any():
+        remedies = ("If these are logits or scores, take their softmax first.", *remedies[1:])
+    shown = listing([float(f"{value:.4g}") for value in votes[wrong[0]]])
     raise InputError(
         f"{name} holds {plural(len(wrong), 'vote')} whose numbers are no probabilities: they must be at least 0 and "
-        f"sum to 1. The first, at {locate(row)}, is {shown}, and sums to {total[row]:.4g}.",
+        f"sum to 1. The first, at {locate(int(wrong[0]))}, is {shown}, and sums to {total[wrong[0]]:.4g}.",
         *remedies,
     )
 
@@ -182,19 +166,19 @@ def check_votes(
     """The soft votes of a table, which sum to 1. The parameters are those of `Answers.from_frame`."""
     if normalise or duplicates == "mean":
         name, value = ("normalise", True) if normalise else ("duplicates", "mean")
-        raise ParameterError(
-            Sentence(f"{{{name}}} does not go with probabilities.", **{name: value}), "Leave it out.", keyword=name
-        )
+        problem = Sentence(f"{{{name}}} does not go with probabilities.", **{name: value})
+        raise ParameterError(problem, "Leave it out.", keyword=name)
     if not rows.named and classes is not None:
         rows = rows._replace(labels=read_names(classes, len(rows.labels), "classes"))
-    holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1) if lacks_any(rows.votes) else [False])
+    holes = np.isnan(rows.votes)
+    holed = np.flatnonzero(holes.any(axis=1))
     if len(holed):
         raise InputError(
-            f"{table.name} has no probability of {listing(rows.labels[np.isnan(rows.votes[holed[0]])].tolist())} at "
+            f"{table.name} has no probability of {listing(rows.labels[holes[holed[0]]].tolist())} at "
             f"{table.locate(int(holed[0]))}, and there are others. So it is in {plural(len(holed), 'row')}.",
             "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
         )
-    remedy = f"Give {'a row' if rows.lacks_rows else 'a column'} to each class that is not ruled out."
+    remedy = "Give a number to each class that is not ruled out. Else divide each vote by its sum."
     no_votes = Sentence("If they are no probabilities, name the column of answers with {label}.")
     return rows._replace(votes=scale_votes(rows.votes, rescale, table.name, table.locate, remedy, no_votes))
 
@@ -202,45 +186,32 @@ def check_votes(
 # ------------------------------------------------------------------------------------------------- columns of numbers
 
 
-def read_floats(column: Column) -> Floats | None:
-    """A column as numbers, NaN where one is missing; None if it holds anything else."""
-    if isinstance(column, np.ndarray):
-        return None
-    if is_text(column.type):  # as all columns of CSV files with fractions are
-        try:
-            column = pc.cast(pc.if_else(pc.equal(column, ""), None, column), pa.float64())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None
-    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
-        return None
-    return np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+def stack(table: Table, columns: Sequence[str], sure: bool = False) -> Floats | None:
+    """The numbers in some columns, (n_rows, n), NaN where one is missing.
 
-
-def stack(table: Table, columns: Sequence[str]) -> Floats | None:
-    """The numbers in some columns, (n_rows, n); None if one of them holds anything else."""
+    If one of them holds anything else this is an error if it is `sure` that they are to be numbers, and else None.
+    """
     require_memory(
         2 * NUMBER * table.n_rows * len(columns), f"{table.name} has {table.n_rows:,} x {len(columns):,} cells"
     )
     found = []
     for name in columns:
-        numbers = read_floats(table.read(name))
-        if numbers is None:
-            return None
-        found.append(numbers)
+        column: Any = table.read(name)
+        try:
+            if is_text(column.type):  # as all columns of CSV files with fractions are
+                column = pc.cast(pc.if_else(pc.equal(column, ""), None, column), pa.float64())
+            if not any(test(column.type) for test in (pa.types.is_floating, pa.types.is_integer, pa.types.is_null)):
+                raise AttributeError
+            found.append(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        except (AttributeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if not sure:
+                return None
+            raise InputError(
+                f"A column of {table.name} that is to hold probabilities holds something else: {listing([name])}.",
+                Sentence("Leave it out with {ignore}."),
+                keyword="ignore",
+            ) from error
     return np.stack(found, axis=1) if found else None
-
-
-def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
-    """The same; anything else in the columns is an error."""
-    votes = stack(table, columns)
-    if votes is None:
-        odd = [name for name in columns if read_floats(table.read(name)) is None]
-        raise InputError(
-            f"Columns of {table.name} that are to hold probabilities hold something else: {listing(odd)}.",
-            Sentence("Leave them out with {ignore}."),
-            keyword="ignore",
-        )
-    return votes
 
 
 def find_class_columns(table: Table, names: Names) -> dict[str, str]:
@@ -257,10 +228,10 @@ def find_class_columns(table: Table, names: Names) -> dict[str, str]:
 
 def with_votes(table: Table, rows: SoftRows) -> Table:
     """A table with one row per soft vote; those that are missing are left out."""
-    if lacks_any(rows.votes):
-        there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
-        if not len(there):
-            raise InputError(f"{table.name} has no votes: all probabilities are missing.")
+    there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
+    if not len(there):
+        raise InputError(f"{table.name} has no votes: all probabilities are missing.")
+    if len(there) < table.n_rows:
         table, rows = table.keep(there), rows.pick(there)
     table = table.add({MOST_PROBABLE: to_column(rows.labels).take(rows.find_codes())})
     return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, soft=rows)
@@ -297,7 +268,8 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
     classes = list(columns.values())
     are_numbers = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", str(each)) for each in classes)
     labels = np.array([int(each) for each in classes]) if are_numbers else to_values(to_column(list(map(str, classes))))
-    return with_votes(table, SoftRows(labels, need_numbers(table, list(columns))))
+    votes: Any = stack(table, list(columns), sure=True)
+    return with_votes(table, SoftRows(labels, votes))
 
 
 read_soft_files = read_soft  # once they are opened
@@ -324,14 +296,16 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
     ):
         return None
     label = table.need("label", names.get("label"), parameter="label")
+    in_sequences = names.get("item") is None and (names.get("sequence") is not None or table.has_sequences())
+    roles = [table.need(role, names.get(role), parameter=role) for role in (*key_roles(in_sequences), "worker")]
+    pair = number_groups(table.values(name, "Fill it in or drop the row.") for name in roles)
+    n_pairs = int(pair.max()) + 1
     if not named:
-        numbers = read_floats(table.read(column))
+        numbers = stack(table, [column])
         if numbers is None:
             return None
-        is_single = len(encode_in_order_of_appearance(table.read(label))[1]) == 1 and sum_to_one(
-            np.stack([numbers, 1 - numbers], axis=1)
-        )
-        if not is_single and int(_number_votes(table, names).max()) + 1 == table.n_rows:
+        is_single = len(encode_in_order_of_appearance(table.read(label))[1]) == 1
+        if n_pairs == table.n_rows and not (is_single and sum_to_one(np.hstack([numbers, 1 - numbers]))):
             return None
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
     if len(labels) < 2:
@@ -339,9 +313,6 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
             f"{table.name} has probabilities of {labels.tolist()[0]!r} alone.",
             "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
         )
-    (numbers,) = need_numbers(table, [column]).T
-    pair = _number_votes(table, names)
-    n_pairs = int(pair.max()) + 1
     n_cells = n_pairs * len(labels)
     size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
     require_memory(2 * NUMBER * n_cells, size)
@@ -350,20 +321,14 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
     cell = pair * len(labels) + codes
     repeated = np.flatnonzero(np.bincount(cell, minlength=n_cells) > 1)
     if len(repeated):
-        first, second = np.flatnonzero(cell == repeated[0])[:2].tolist()
+        first, second = (table.locate(row) for row in np.flatnonzero(cell == repeated[0])[:2].tolist())
+        label = labels.tolist()[repeated[0] % len(labels)]
         raise InputError(
-            f"{table.name} has two probabilities of {labels.tolist()[codes[first]]!r} by one worker about one item: "
-            f"see {table.locate(first)} and {table.locate(second)}.",
+            f"{table.name} has two probabilities of {label!r} by one worker about one item: see {first} and {second}.",
             "Leave one of them.",
         )
+    given: Any = stack(table, [column], sure=True)
     votes = np.zeros((n_pairs, len(labels)))
-    votes.ravel()[cell] = numbers
+    votes.ravel()[cell] = given[:, 0]
     rows = np.unique(pair, return_index=True)[1]  # the first of each
-    return with_votes(table.keep(rows), SoftRows(labels, votes, lacks_rows=True))
-
-
-def _number_votes(table: Table, names: Names) -> Indices:
-    """For each row the number of its item and worker, in order of appearance."""
-    in_sequences = names.get("item") is None and (names.get("sequence") is not None or table.has_sequences())
-    roles = [table.need(role, names.get(role), parameter=role) for role in (*key_roles(in_sequences), "worker")]
-    return number_groups(table.values(name, "Fill it in or drop the row.") for name in roles)
+    return with_votes(table.keep(rows), SoftRows(labels, votes))

@@ -46,10 +46,24 @@ class Transitions(NamedTuple):
 
 
 def find_transitions(transitions: object, classes: Values) -> Transitions:
-    """What the parameter `transitions` allows: anything ("free"), a tag scheme by name, or a boolean matrix."""
-    if not isinstance(transitions, str):
-        return given_transitions(transitions, classes)
-    return free_transitions(len(classes)) if transitions == "free" else tag_transitions(classes, transitions)
+    """What the parameter `transitions` allows: anything ("free"), a tag scheme by name, or a boolean matrix [from, to].
+
+    With a matrix sequences may begin and end anywhere.
+    """
+    free = free_transitions(len(classes))
+    if isinstance(transitions, str):
+        return free if transitions == "free" else tag_transitions(classes, transitions)
+    try:
+        steps = np.asarray(transitions)
+    except ValueError:  # rows of different lengths
+        steps = np.empty(0)
+    if steps.shape != free.steps.shape or steps.dtype != bool:
+        expected = f"'free', 'bio' or a boolean matrix [from, to] of shape {free.steps.shape}"
+        raise parameter_error("transitions", "HiddenMarkov", expected, transitions)
+    stuck = classes[~steps.any(axis=1)].tolist()
+    if stuck:
+        raise InputError(f"transitions forbid every step from {listing(stuck)}.", "Allow at least one.")
+    return free._replace(steps=steps)
 
 
 def free_transitions(n_classes: int) -> Transitions:
@@ -150,39 +164,18 @@ def tag_transitions(classes: Values, scheme: str) -> Transitions:
     return Transitions(steps, start, np.array([follows(tag, outside) for tag in tags], dtype=bool))
 
 
-def given_transitions(matrix: object, classes: Values) -> Transitions:
-    """A boolean matrix [from, to] as transitions; sequences may begin and end anywhere."""
-    n_classes = len(classes)
-    try:
-        steps = np.asarray(matrix)
-    except ValueError:  # rows of different lengths
-        steps = np.empty(0)
-    if steps.shape != (n_classes, n_classes) or steps.dtype != bool:
-        expected = f"'free', 'bio' or a boolean matrix [from, to] of shape ({n_classes}, {n_classes})"
-        raise parameter_error("transitions", "HiddenMarkov", expected, matrix)
-    stuck = ~steps.any(axis=1)
-    if stuck.any():
-        raise InputError(
-            f"transitions forbid every step from {listing(classes[stuck].tolist())}.", "Allow at least one."
-        )
-    return free_transitions(n_classes)._replace(steps=steps)
-
-
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 # What the letter before the type says. BILOU's L and U are what BIOES calls E and S.
 LETTERS = {"O": OUTSIDE, "B": BEGIN, "I": INSIDE, "E": END, "L": END, "S": SINGLE, "U": SINGLE}
 
 
-class TagSpans(NamedTuple):
-    """Spans of a run of tags: first token, token after the last, type."""
+def find_spans(
+    prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first token of each span, and the one after its last; `first` marks the first token of each sequence.
 
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    kind: NDArray[np.int64]
-
-
-def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArray[np.bool_]) -> TagSpans:
-    """The spans of tags given as prefix and type codes; `first` marks the first token of each sequence."""
+    Tags are given as codes of prefix and type. A span is of the type of its first token.
+    """
     before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
     before[first] = OUTSIDE
     inside = prefix != OUTSIDE
@@ -191,8 +184,7 @@ def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArra
     start = np.flatnonzero(begins)
     # A span ends before the next token that is outside, begins another, or belongs to another sequence.
     ends = np.flatnonzero(np.concatenate([~inside | begins | first, [True]]))
-    stop = ends[np.searchsorted(ends, start, side="right")]
-    return TagSpans(start, stop, kind[start])
+    return start, ends[np.searchsorted(ends, start, side="right")]
 
 
 def find_continuations(prefix: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -234,9 +226,8 @@ def find_runs(codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.in
     """The spans among labels, given as indices into the classes; `sequence` is the number of that of each."""
     prefix, kind = split_tags(classes.tolist())
     first = np.append(True, sequence[1:] != sequence[:-1])[: len(codes)]
-    spans = find_spans(prefix[codes], kind[codes], first)
-    offset = np.flatnonzero(first)
-    return Runs(sequence[spans.start], spans.start, spans.stop, offset[sequence[spans.start]])
+    start, stop = find_spans(prefix[codes], kind[codes], first)
+    return Runs(sequence[start], start, stop, np.flatnonzero(first)[sequence[start]])
 
 
 def judge_runs(parts: Floats, runs: Runs) -> Floats:

@@ -165,8 +165,8 @@ def _read_columns(path: str) -> Spans:
         for worker, column in columns.items():
             tags = [row[column] for row in rows]
             spans: list[Scored] = [{} for _ in own]
-            found = find_spans(*split_tags(["O" if tag == _UNREAD else tag for tag in tags]), begins)
-            for first, stop in zip(found.start.tolist(), found.stop.tolist(), strict=True):
+            starts, stops = find_spans(*split_tags(["O" if tag == _UNREAD else tag for tag in tags]), begins)
+            for first, stop in zip(starts.tolist(), stops.tolist(), strict=True):
                 number, start, _ = places[first]
                 spans[number][start, places[stop - 1][2], tags[first][2:]] = None
             n_unread = Counter(place[0] for place, tag in zip(places, tags, strict=True) if tag == _UNREAD)

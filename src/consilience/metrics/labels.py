@@ -397,8 +397,8 @@ def _both(gold: object, predicted: object, lengths: ArrayLike | None) -> Iterato
     first[_firsts(true_lengths)] = True
     prefix, kind = split_tags([*true, *found])
     for part in (slice(0, len(true)), slice(len(true), None)):
-        spans = find_spans(prefix[part], kind[part], first)
-        yield np.stack([spans.kind, np.zeros_like(spans.kind), spans.start, spans.stop], axis=1)
+        start, stop = find_spans(prefix[part], kind[part], first)
+        yield np.stack([kind[part][start], np.zeros_like(start), start, stop], axis=1)
 
 
 def _flatten(tags: object, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:
