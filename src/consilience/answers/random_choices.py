@@ -184,8 +184,7 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     n_folds : int
         How many times to hide that many.
     """
-    is_plain = r.sequences is None and r.weight is None and r.leader is None
-    unit, first = (None, None) if is_plain else find_units(r)
+    unit, first = find_units(r)
     n_units = r.n_responses if first is None else len(first)
     if n_units < 2:
         raise InputError("There is nothing to hide: the answers are all of one unit. Give more answers.")
@@ -193,38 +192,33 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     n_folds = min(n_folds, n_units // n_hidden)
     n_wanted = n_hidden * n_folds
     hashes = hash_items(r.keys if r.sequences is None else r.sequences.ids)
-    eligible: Any = None
+    eligible = None
     # Units are drawn from those of a sample of the items, since to draw from all would take longer. It has `SPARE`
     # times as many as are wanted, so that most answers to an item stay.
     n_sampled = SPARE * n_wanted * len(hashes) // n_units
     if r.sequences is None and n_sampled < len(hashes):
         numbers = draw_numbers(seed, hashes)
         sampled = numbers <= np.partition(numbers, n_sampled)[n_sampled]
-        if first is None:
-            some, _ = r.answers_about(np.flatnonzero(sampled))
-        else:
-            some = np.flatnonzero(sampled[r.items_of(first)])
+        items = np.flatnonzero(sampled)
+        some = r.answers_about(items)[0] if first is None else np.flatnonzero(sampled[r.items_of(first)])
         eligible = some if len(some) >= n_wanted else None
-    if eligible is None:
-        eligible = np.arange(n_units)
+    eligible = np.arange(n_units) if eligible is None else eligible
     answer = eligible if first is None else first[eligible]
     worker = r.worker[answer] if r.leader is None else r.leader[r.worker[answer]]
-    about = r.items_of(answer) if r.sequences is None else r.owners_of(r.items_of(answer))
-    numbers = draw_numbers(seed, hashes[about], hash_ids(r.workers)[worker])
+    numbers = draw_numbers(seed, hashes[r.owners_of(r.items_of(answer))], hash_ids(r.workers)[worker])
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
     in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
     for end in ends:
-        drawn = in_folds[end - n_hidden : end]
+        drawn = np.sort(in_folds[end - n_hidden : end])
         if unit is None:
             hidden = np.zeros(n_units, bool)
             hidden[drawn] = True
             yield hidden, np.arange(n_hidden)
         else:
             chosen = np.full(n_units, -1, np.int64)
-            chosen[np.sort(drawn)] = np.arange(n_hidden)
-            found = chosen[unit]
-            yield found >= 0, found[found >= 0]
+            chosen[drawn] = np.arange(n_hidden)
+            yield chosen[unit] >= 0, chosen[unit][chosen[unit] >= 0]
 
 
 def hide_items(r: Answers, n_parts: int, enough: int, seed: int, known: Truths | None = None) -> Iterator[Truths]:
@@ -254,8 +248,10 @@ def hide_items(r: Answers, n_parts: int, enough: int, seed: int, known: Truths |
         yield hidden[r.item_of_answer()]
 
 
-def find_units(r: Answers) -> tuple[Indices, Indices]:
-    """The unit (0, 1, ...) of each answer, and the first answer of each unit."""
+def find_units(r: Answers) -> tuple[Indices, Indices] | tuple[None, None]:
+    """The unit (0, 1, ...) of each answer, and the first answer of each unit; None where each answer is one."""
+    if r.sequences is None and r.weight is None and r.leader is None:
+        return None, None
     codes = r.owners_of(r.item_of_answer()) * r.n_workers + (r.worker if r.leader is None else r.leader[r.worker])
     _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     return unit, first
@@ -263,5 +259,5 @@ def find_units(r: Answers) -> tuple[Indices, Indices]:
 
 def count_units(r: Answers) -> int:
     """How many units could be hidden."""
-    is_plain = r.sequences is None and r.weight is None and r.leader is None
-    return r.n_responses if is_plain else len(find_units(r)[1])
+    first = find_units(r)[1]
+    return r.n_responses if first is None else len(first)

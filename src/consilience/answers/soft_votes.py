@@ -116,7 +116,7 @@ def check_sums(votes: Floats, rounded: bool) -> Truths:
     slack = min(ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
-    return (np.abs(total - 1) <= slack) & (votes >= 0).all(axis=1)
+    return np.asarray((np.abs(total - 1) <= slack) & (votes >= 0).all(axis=1))
 
 
 def sum_to_one(votes: Floats) -> bool:
@@ -268,8 +268,8 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
     classes = list(columns.values())
     are_numbers = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", str(each)) for each in classes)
     labels = np.array([int(each) for each in classes]) if are_numbers else to_values(to_column(list(map(str, classes))))
-    votes: Any = stack(table, list(columns), sure=True)
-    return with_votes(table, SoftRows(labels, votes))
+    shares: Any = stack(table, list(columns), sure=True)
+    return with_votes(table, SoftRows(labels, shares))
 
 
 read_soft_files = read_soft  # once they are opened
