@@ -12,7 +12,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers.answers import to_long
 from consilience.errors import InputError, ParameterError
-from consilience.formats.soft_files import open_votes
+from consilience.formats.arrays import open_votes
 
 WORKERS, CLASSES = ["forest", "linear", "net"], ["cat", "dog", "fox"]
 ITEMS = [f"{n}.jpg" for n in range(12)]

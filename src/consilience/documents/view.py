@@ -24,7 +24,7 @@ from ..answers.item_tables import key_names, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
 from ..errors import InputError, Sentence, listing
-from ..formats.arrays import shrink_picture
+from ..formats.masks import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.hidden_answers import raise_to

@@ -1,41 +1,45 @@
-"""Arrays in files: those of NumPy and scipy, and pictures through pillow, which no other file imports.
+"""Arrays in files of NumPy and scipy: matrices of answers, probabilities of workers, features of items, masks.
 
-A pixel of a picture stands for a class by a number of 1, 2, 4, 8 or 16 bits: a grey value, or an index into a palette.
+Probabilities may be in one .npy array of fractions, indexed by item, worker and class; or in a folder, or files that
+match a pattern, with one file for each worker, called by the worker. Each of these is
+
+- a .npy array of fractions with a row for each item and a column for each class, or
+- a table with a column of items, none of workers or labels, and columns of numbers that sum to 1, one for each class.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
+from ..answers.columns import to_column
+from ..answers.soft_votes import SoftRows, find_class_columns, stack, sum_to_one, with_votes
 from ..answers.tables import Table, open_frame
-from ..errors import InputError, MissingDependencyError, first_line, listing
-from ..limits import require_few, require_memory
-from .files import PathLike
+from ..errors import InputError, first_line, listing, quietly
+from ..limits import NUMBER, require_few, require_memory
+from .files import PathLike, list_inputs
+from .reading import open_file, read_table
 
 if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
 MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
-PNG, NPY, NPZ = ".png", ".npy", ".npz"
+NPY, NPZ = ".npy", ".npz"
+SOFT_FILES = "soft-files"
 MOST_ROWS = 2**31 - 1
 _ZIP, _NUMPY = b"PK", b"\x93NUMPY"
-_GREY = ("1", "L", "I;16", "I")
-# Where the header of a PNG file says how many bits a number has.
-_DEPTH = 24
 
 
 @contextmanager
-def _open_faulty(path: str, *remedies: str) -> Iterator[IO[bytes]]:
+def open_faulty(path: str, *remedies: str) -> Iterator[IO[bytes]]:
     """Open a file that may be damaged: whatever a library meets in it is an `InputError`."""
     try:
         with open(path, "rb") as stream:
@@ -47,51 +51,9 @@ def _open_faulty(path: str, *remedies: str) -> Iterator[IO[bytes]]:
         raise InputError(f"{path!r} cannot be read: {why}.", *remedies) from error
 
 
-# ---------------------------------------------------------------------------------------------------------------- NumPy
-
-
-def open_matrix(path: str) -> Table:
-    """The matrix in a .npy file as a table with one column per worker, called 0, 1, 2, ...
-
-    It has one row per item, and -1 for no answer, as snorkel has them.
-    """
-    arrays = read_arrays(path)
-    matrix = arrays.get("", np.empty(0))
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        found = f"It has the shape {matrix.shape}" if "" in arrays else f"It holds {listing(arrays)}"
-        raise InputError(
-            f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
-            "For probabilities, see Answers.from_probabilities.",
-        )
-    width = matrix.shape[1]
-    remedy = "Give a table with one row per answer."
-    require_few("columns", width, f"The matrix in {path!r} has {width:,} columns", remedy)
-    return open_frame({str(w): matrix[:, w] for w in range(matrix.shape[1])}, path)
-
-
-def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
-    """The features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
-
-    Parameters
-    ----------
-    path : str or path-like
-        What `numpy.save` or `scipy.sparse.save_npz` wrote.
-    """
-    from scipy.sparse import load_npz
-
-    name = os.fspath(path)
-    with _open_faulty(name, "Give a .npy array, or a .npz file of scipy.sparse.save_npz.") as stream:
-        features = load_npz(stream) if _is_packed(name, stream) else np.load(stream, allow_pickle=False)
-    if len(features.shape) != 2:
-        raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
-    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
-        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
-    return features
-
-
 def read_arrays(path: str) -> dict[str, NDArray[Any]]:
     """The arrays in a file of NumPy, by name; the name of a single one is empty."""
-    with _open_faulty(path, "Write it again with numpy.save, without objects.") as stream:
+    with open_faulty(path, "Write it again with numpy.save, without objects.") as stream:
         if not _is_packed(path, stream):
             require_memory(os.path.getsize(path), f"{path!r} holds an array")
             return {"": np.load(stream, allow_pickle=False)}
@@ -129,71 +91,122 @@ def peek_array(path: str) -> tuple[tuple[int, ...], str]:
     return shape, kind.kind
 
 
-# ------------------------------------------------------------------------------------------------------------- pictures
+def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
+    """The features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
 
-
-def read_picture(path: str) -> NDArray[Any]:
-    """The numbers of the pixels of a PNG file; every fault in it is an `InputError`."""
-    pillow = _import_pillow()
-    with (
-        _open_faulty(path, "It may be damaged, cut off, or no PNG file: write it again.") as stream,
-        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
-    ):
-        depth = stream.read(_DEPTH + 1)[_DEPTH:]
-        stream.seek(0)
-        with pillow.open(stream, formats=["PNG"]) as image:
-            width, height = image.size
-            require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
-            values = np.array(image if image.mode in ("P", *_GREY) else image.convert("RGB"))
-        if values.ndim == 3:
-            if (values != values[..., :1]).any():
-                raise InputError(
-                    f"{path!r} is a picture in colour.",
-                    "Save it with a number for each class: in grey, or with a palette.",
-                )
-            return np.ascontiguousarray(values[..., 0])
-        if image.mode == "L" and depth[0] in (2, 4):
-            values //= 255 // (2 ** depth[0] - 1)  # pillow spreads few bits over 0 to 255
-        return values.astype(np.uint16) if image.mode == "I" else values
-
-
-def write_picture(path: str, pixels: NDArray[Any]) -> None:
-    """Write a PNG file of truth values, or of grey values from 0 to 65535."""
-    pillow = _import_pillow()
-    if pixels.dtype.kind not in "bu" or pixels.dtype.itemsize > 2:
-        pixels = pixels.astype(np.uint8 if pixels.max() <= 255 else np.uint16)
-    pillow.fromarray(np.ascontiguousarray(pixels)).save(path, format="PNG")
-
-
-def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
-    """Return a small copy of a picture, neither wider nor higher than `side`: its type ("png", "jpeg") and its bytes.
-
-    Every fault in the file is an `InputError`. Nothing but the pixels is copied.
+    Parameters
+    ----------
+    path : str or path-like
+        What `numpy.save` or `scipy.sparse.save_npz` wrote.
     """
-    pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
-    with (
-        _open_faulty(path) as stream,
-        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
-        pillow.open(stream, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
-    ):
-        image.draft("RGB", (side, side))
-        clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-        small = image.convert("RGBA" if clear else "RGB")
-    small.thumbnail((side, side))
-    stream = io.BytesIO()
-    small.save(stream, **({"format": "PNG", "optimize": True} if clear else {"format": "JPEG", "quality": 80}))
-    return "png" if clear else "jpeg", stream.getvalue()
+    from scipy.sparse import load_npz
+
+    name = os.fspath(path)
+    with open_faulty(name, "Give a .npy array, or a .npz file of scipy.sparse.save_npz.") as stream:
+        features = load_npz(stream) if _is_packed(name, stream) else np.load(stream, allow_pickle=False)
+    if len(features.shape) != 2:
+        raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
+    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
+        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
+    return features
 
 
-def _import_pillow(
-    what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy."
-) -> Any:
+def open_matrix(path: str) -> Table:
+    """The matrix in a .npy file as a table with one column per worker, called 0, 1, 2, ...
+
+    It has one row per item, and -1 for no answer, as snorkel has them.
+    """
+    arrays = read_arrays(path)
+    matrix = arrays.get("", np.empty(0))
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        found = f"It has the shape {matrix.shape}" if "" in arrays else f"It holds {listing(arrays)}"
+        raise InputError(
+            f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
+            "For probabilities, see Answers.from_probabilities.",
+        )
+    width = matrix.shape[1]
+    remedy = "Give a table with one row per answer."
+    require_few("columns", width, f"The matrix in {path!r} has {width:,} columns", remedy)
+    return open_frame({str(w): matrix[:, w] for w in range(matrix.shape[1])}, path)
+
+
+def open_votes(path: str, format: str | None) -> Table | None:
+    """The probabilities at a path as a table with one row for each vote; None for anything else.
+
+    `format` is the form that the user gave, if any. If it is that of such files, anything else is an error.
+    """
+    if format not in (None, SOFT_FILES):
+        return None
+    wrong = InputError(
+        f"{SOFT_FILES!r} is for a folder with one file of probabilities for each worker, or for one array of "
+        f"fractions, indexed by item, worker and class. {path!r} is neither.",
+        "Leave out the format.",
+        keyword="format",
+    )
+    if os.path.isfile(path):
+        if path.lower().endswith(NPY) and _are_fractions(path, 3):
+            votes = read_arrays(path)[""]
+            return _lay_out(path, votes, np.arange(votes.shape[1]))
+        if format is None:
+            return None
+        raise wrong
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{what} need pillow, which is not installed.",
-            "Install it with: pip install 'consilience[images]'",
-            instead,
-        ) from error
-    return Image
+        files = list_inputs(path)
+    except InputError:
+        return None  # whoever reads it says what is wrong
+    workers = np.array([os.path.basename(file).removesuffix(".gz").rpartition(".")[0] for file in files], object)
+    if all(file.lower().endswith(NPY) for file in files):
+        if not all(_are_fractions(file, 2) for file in files):
+            if format is None:
+                return None
+            raise InputError(f"The files in {path!r} must hold fractions, by item and class.", "Leave out the format.")
+        shapes = {peek_array(file)[0]: file for file in reversed(files)}
+        if len(shapes) > 1:
+            found = listing([f"{shape} in {os.path.basename(file)}" for shape, file in shapes.items()])
+            raise InputError(
+                f"Each file in {path!r} must have a row for each item and a column for each class, in the same order "
+                f"in all. Their shapes are {found}.",
+                "Give a class that a worker does not know a column of zeros, and an item without a vote a row of NaN.",
+            )
+        return _lay_out(path, np.stack([read_arrays(file)[""] for file in files], axis=1), workers)
+    if format is None and (len(files) < 2 or not _holds_votes(files[0])):
+        return None
+    table = open_file(path)
+    if table.find("worker") is not None:
+        raise wrong
+    sizes = [n_rows for _, n_rows in read_table(path).files]
+    return table.add({"worker": to_column(np.repeat(workers, sizes))})
+
+
+def _are_fractions(path: str, n_axes: int) -> bool:
+    shape, kind = peek_array(path)
+    return len(shape) == n_axes and kind == "f"
+
+
+def _lay_out(path: str, votes: NDArray[np.generic], workers: NDArray[np.generic]) -> Table:
+    """A table of votes P[item, worker, class]."""
+    n_items, n_workers, n_classes = votes.shape
+    require_memory(2 * NUMBER * votes.size, f"{path!r} holds arrays")
+    if 0 in votes.shape:
+        raise InputError(f"{path!r} has the shape {votes.shape}: there are no votes.")
+    item, worker = np.divmod(np.arange(n_items * n_workers), n_workers)
+    table = replace(
+        open_frame({"item": item, "worker": to_column(workers).take(worker)}, path),
+        locate=lambda row: f"row {row // n_workers} of {workers.tolist()[row % n_workers]!r}",
+        items=to_column(np.arange(n_items)),
+    )
+    rows = np.asarray(votes, np.float64).reshape(-1, n_classes)
+    return replace(with_votes(table, SoftRows(np.arange(n_classes), rows, named=False)), format=SOFT_FILES)
+
+
+def _holds_votes(path: str) -> bool:
+    """Whether a file has a column of items, and others of numbers that sum to 1."""
+    try:
+        with quietly():  # what is to be said of it is said when all files are read
+            table = open_file(path)
+    except InputError:
+        return False
+    if table.find("item") is None or any(table.find(role) is not None for role in ("worker", "label")):
+        return False
+    votes = stack(table, list(find_class_columns(table, {})))
+    return votes is not None and votes.shape[1] > 1 and sum_to_one(votes)

@@ -1,39 +1,56 @@
-"""Masks in files: a folder with one folder per reader or per image, or one array.
+"""Masks in files: a folder with one folder per reader or per image, or one array; and pictures, through pillow.
 
 In a folder of folders every mask has two names, that of its folder and its own. One of them is the reader, the other is
-the image. Masks of one image have one size, and overlap more than masks of different images. A mask marks the pixels
-that differ from its most frequent value. The distance of two masks A and B is 1 - |A and B| / |A or B|, and 1 if their
-sizes differ. With d_file the mean distance of masks with the same file name, and d_folder that of masks in the same
-folder,
+the image. Masks of one image are more alike than masks of different images. The distance of two masks is the share of
+pixels that differ, and 1 if their sizes do; masks of one class tell nothing. With d_file the mean distance of masks
+with the same file name, and d_folder that of masks in the same folder,
 
     folders are readers  if  d_file < RATIO d_folder,        folders are images  if  d_folder < RATIO d_file.
 
 Where no two masks have the same file name, or none the same folder, that distance is taken as 1. If neither holds, the
 user has to say.
+
+A pixel of a picture stands for a class by a number of 1, 2, 4, 8 or 16 bits. No other file imports pillow.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import warnings
 from collections.abc import Mapping
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
+from ..errors import (
+    InputError,
+    MissingDependencyError,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    plural,
+    warn_of,
+)
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
+from ..limits import require_memory
 from ..options import is_among, to_path
 from . import Codec, list_suffixes, readable_formats
-from .arrays import NPY, NPZ, PNG, peek_array, read_arrays, read_picture, write_picture
+from .arrays import NPY, NPZ, open_faulty, peek_array, read_arrays
 from .files import PathLike, file_name, make_folder
 from .writing import replace_file
 
+PNG = ".png"
 FOLDERS = ("readers", "images")
-# How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
-RATIO, MOST_PAIRS, MOST_COMPARED = 0.7, 60, 2**16
+# How much less the masks of an image must differ than those of a reader, and about how many pairs are looked at.
+RATIO, MOST_PAIRS = 0.7, 60
+_GREY = ("1", "L", "I;16", "I")
+# Where the header of a PNG file says how many bits a number has.
+_DEPTH = 24
 
 Pixels: TypeAlias = NDArray[Any]
 
@@ -121,26 +138,26 @@ def are_masks(path: str) -> bool:
 
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
     """The masks in the folders of a folder, in order of name; of each file the folder and the name without suffix."""
-    found: dict[tuple[str, str], tuple[str, Pixels]] = {}
-    others: list[str] = []
     try:
-        shown = sorted(each for each in Path(path).glob("*") if not each.name.startswith("."))
-        inner = sorted(each for folder in shown for each in folder.glob("*") if not each.name.startswith("."))
+        inner = sorted(file for file in Path(path).glob("*/*") if not file.parent.name.startswith("."))
     except OSError as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check its permissions.") from error
-    others += [each.name for each in shown if not each.is_dir()]
-    for file in inner:
-        key, name = (file.parent.name, file.stem), os.fspath(file)
-        if file.suffix.lower() not in (PNG, NPY) or not file.is_file():
-            others.append(os.path.join(file.parent.name, file.name))
-            continue
-        if key in found:
-            raise InputError(f"{found[key][0]!r} and {name!r} have the same name.", "Keep one of the two files.")
-        arrays = {"": read_picture(name)} if file.suffix.lower() == PNG else read_arrays(name)
+    files = [file for file in inner if not file.name.startswith(".")]
+    drawn = [file for file in files if file.suffix.lower() in (PNG, NPY) and file.is_file()]
+    others = [
+        each for each in sorted(os.listdir(path)) if not each.startswith(".") and os.path.isfile(f"{path}/{each}")
+    ]
+    others += [os.path.join(file.parent.name, file.name) for file in files if file not in drawn]
+    masks: dict[tuple[str, str], Pixels] = {}
+    for file in drawn:
+        key = file.parent.name, file.stem
+        if key in masks:
+            raise InputError(f"Two files have the name {str(file.with_suffix(''))!r}.", "Keep one of them.")
+        arrays = {"": read_picture(str(file))} if file.suffix.lower() == PNG else read_arrays(str(file))
         if set(arrays) != {""}:
-            raise InputError(f"{name!r} holds several arrays.", "Save each mask with numpy.save.")
-        found[key] = name, arrays[""]
-    if not found:
+            raise InputError(f"{str(file)!r} holds several arrays.", "Save each mask with numpy.save.")
+        masks[key] = arrays[""]
+    if not masks:
         seen = f"It holds {listing(others)}." if others else "It is empty."
         raise InputError(
             f"There are no masks in {path!r}. {seen}",
@@ -151,41 +168,33 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
             f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
             f"{PNG} and {NPY} files in its folders are read: {listing(others)}."
         )
-    meaning = folders or _find_meaning(path, {key: pixels for key, (_, pixels) in found.items()})
+    meaning = folders or _find_meaning(path, masks)
     entries = [
-        (*((name, folder) if meaning == "readers" else (folder, name)), pixels, f"mask {file!r}")
-        for (folder, name), (file, pixels) in found.items()
+        (*((name, folder) if meaning == "readers" else (folder, name)), pixels, f"mask {str(file)!r}")
+        for file, ((folder, name), pixels) in zip(drawn, masks.items(), strict=True)
     ]
-    suffix = os.path.splitext(next(iter(found.values()))[0])[1].lower()
-    masks = encode_masks(entries, classes, missing, suffix)
-    if masks.pictures.values.tolist() == [0, 1, 255]:
+    found = encode_masks(entries, classes, missing, drawn[0].suffix.lower())
+    if found.pictures.values.tolist() == [0, 1, 255]:
         warn_of(
             f"Marked pixels are both 1 and 255 in {path!r}. These are different classes.",
             Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
         )
-    return masks
+    return found
 
 
 def _find_meaning(path: str, masks: Mapping[tuple[str, str], Pixels]) -> str:
     """What the folders stand for: "readers" or "images"."""
 
-    def mark(pixels: Pixels) -> Pixels:
-        some = pixels.ravel()[:: -(-pixels.size // MOST_COMPARED) or 1]
-        values, counts = np.unique(some, return_counts=True)
-        return np.asarray(some != values[counts.argmax()])
-
     def mean_distance(part: int) -> float:  # of masks in the same folder (0), or with the same file name (1)
         groups: dict[str, list[Pixels]] = {}
         for key, pixels in masks.items():
             groups.setdefault(key[part], []).append(pixels)
-        pairs = [islice(combinations(group, 2), max(1, MOST_PAIRS // len(groups))) for group in groups.values()]
-        distances = []
-        for one, other in islice(chain.from_iterable(pairs), MOST_PAIRS):
-            a, b = mark(one), mark(other)
-            if one.shape != other.shape:
-                distances.append(1.0)
-            elif a.any() and b.any():
-                distances.append(float((a ^ b).sum() / (a | b).sum()))
+        distances = [
+            float(np.mean(one != other)) if one.shape == other.shape else 1.0
+            for group in groups.values()
+            for one, other in islice(combinations(group, 2), max(1, MOST_PAIRS // len(groups)))
+            if one.min() < one.max() and other.min() < other.max()
+        ]
         return float(np.mean(distances)) if distances else 1.0
 
     by_folder, by_file = mean_distance(0), mean_distance(1)
@@ -236,6 +245,76 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
                 write_picture(os.fspath(temporary), array)
             else:
                 np.save(temporary, array, allow_pickle=False)
+
+
+# ------------------------------------------------------------------------------------------------------------- pictures
+
+
+def read_picture(path: str) -> NDArray[Any]:
+    """The numbers of the pixels of a PNG file; every fault in it is an `InputError`."""
+    pillow = _import_pillow()
+    with (
+        open_faulty(path, "It may be damaged, cut off, or no PNG file: write it again.") as stream,
+        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
+    ):
+        depth = stream.read(_DEPTH + 1)[_DEPTH:]
+        stream.seek(0)
+        with pillow.open(stream, formats=["PNG"]) as image:
+            width, height = image.size
+            require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
+            values = np.array(image if image.mode in ("P", *_GREY) else image.convert("RGB"))
+        if values.ndim == 3:
+            if (values != values[..., :1]).any():
+                raise InputError(
+                    f"{path!r} is a picture in colour.",
+                    "Save it with a number for each class: in grey, or with a palette.",
+                )
+            return np.ascontiguousarray(values[..., 0])
+        if image.mode == "L" and depth[0] in (2, 4):
+            values //= 255 // (2 ** depth[0] - 1)  # pillow spreads few bits over 0 to 255
+        return values.astype(np.uint16) if image.mode == "I" else values
+
+
+def write_picture(path: str, pixels: NDArray[Any]) -> None:
+    """Write a PNG file of truth values, or of grey values from 0 to 65535."""
+    pillow = _import_pillow()
+    if pixels.dtype.kind not in "bu" or pixels.dtype.itemsize > 2:
+        pixels = pixels.astype(np.uint8 if pixels.max() <= 255 else np.uint16)
+    pillow.fromarray(np.ascontiguousarray(pixels)).save(path, format="PNG")
+
+
+def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
+    """Return a small copy of a picture, neither wider nor higher than `side`: its type ("png", "jpeg") and its bytes.
+
+    Every fault in the file is an `InputError`. Nothing but the pixels is copied.
+    """
+    pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
+    with (
+        open_faulty(path) as stream,
+        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
+        pillow.open(stream, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
+    ):
+        image.draft("RGB", (side, side))
+        clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+        small = image.convert("RGBA" if clear else "RGB")
+    small.thumbnail((side, side))
+    stream = io.BytesIO()
+    small.save(stream, **({"format": "PNG", "optimize": True} if clear else {"format": "JPEG", "quality": 80}))
+    return "png" if clear else "jpeg", stream.getvalue()
+
+
+def _import_pillow(
+    what: str = "Masks in PNG files", instead: str = "Or save the masks with numpy.save, as .npy."
+) -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{what} need pillow, which is not installed.",
+            "Install it with: pip install 'consilience[images]'",
+            instead,
+        ) from error
+    return Image
 
 
 MASKS = Codec(read_masks=read_masks, write_masks=write_masks)

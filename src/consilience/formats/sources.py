@@ -6,7 +6,6 @@ spans are read, with a warning, unless names of columns are given: only answers 
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,13 +37,11 @@ from ..kinds.tags import ONE_HOT, Tags
 from ..options import ROLES, given, is_among, to_path
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
-from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
+from .arrays import MATRIX, NPY, NPZ, SOFT_FILES, open_matrix, open_votes, read_features
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, share_format
-from .masks import are_masks, read_masks
+from .masks import PNG, are_masks, read_masks
 from .reading import open_file, open_path, read_table
-from .soft_files import NAME as SOFT_FILES
-from .soft_files import open_votes
 
 Opened: TypeAlias = Answers | Spans | Masks | Tags
 
@@ -118,12 +115,9 @@ def open_masks(source: Any, images: Values) -> Any:
         return read_masks(path) if are_masks(path) else source
     if not are_masks(path):  # pictures that are not in a folder of their reader are an error of masks
         return read_masks(path) if any(name.lower().endswith((PNG, NPY)) for name in os.listdir(path)) else source
-    # One reader tells nothing about what folders stand for. The names of folders and files do.
-    inner = [each.path for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")]
-    files = {os.path.splitext(name)[0] for folder in inner for name in os.listdir(folder) if not name.startswith(".")}
-    ids = set(map(str, images.tolist()))
-    by_image = {os.path.basename(folder) for folder in inner} <= ids and not files <= ids
-    return read_masks(path, folders="images" if by_image else "readers")
+    # One reader tells nothing about what folders stand for. Their names do.
+    folders = {each.name for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")}
+    return read_masks(path, folders="images" if folders <= set(map(str, images.tolist())) else "readers")
 
 
 def open_known(given: object, brought: object) -> object:
@@ -335,34 +329,27 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
     Spans(2 spans in 1 document by 2 workers, 1 type: 'PER')
     """
     source = to_path("path", "read_spans", path)
-    if format is not None:
-        chosen: Format | None = find_span_format(format, "read_spans")
-    elif is_brat(source):
-        chosen = find_by_name("brat")
-    else:
-        chosen = share_format(source)[1]
+    chosen = find_source(source) if format is None else find_span_format(format, "read_spans")
     read = None if chosen is None else chosen.codec.read_spans
     if read is None:
-        what = "" if chosen is None else f" It looks like a table ({chosen.name})."
+        share_format(source)  # an error if there is nothing
+        names = listing([each.name for each in span_formats()], most=20)
         raise InputError(
-            f"{source!r} is not recognised as texts with spans.{what}",
-            f"Name the format with format=, one of {listing([each.name for each in span_formats()], most=20)}; read a "
-            "table with consilience.read_answers.",
+            f"{source!r} is not recognised as texts with spans.",
+            f"Name the format with format=, one of {names}; read a table with consilience.read_answers.",
         )
     try:
         return read(source)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"{source!r} cannot be read: {first_line(error)}.", "Check the file.") from error
 
 
 def find_span_format(name: object, owner: str) -> Format:
     """The format of spans that a parameter of `owner` names."""
     formats = {each.name: each for each in span_formats()}
-    if not isinstance(name, str) or name not in formats:
-        close = difflib.get_close_matches(str(name), formats, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise parameter_error("format", owner, f"one of {listing(formats, most=20)}{hint}", name)
-    return formats[name]
+    if not is_among(name, formats):
+        raise parameter_error("format", owner, f"one of {listing(formats, most=20)}", name)
+    return formats[str(name)]
 
 
 # ------------------------------------------------------------------------------------------------- what is about items
