@@ -71,21 +71,17 @@ class Features:
 
     def select(self, names: list[str] | None, n_columns: int) -> Any:
         """The rows with the columns of a fit, which had these names; without names, with as many columns."""
-        if names is not None and self.names is not None:
+        if names is None or self.names is None:
+            problem = f"{plural(n_columns, 'feature')}, and these are {self.n_columns:,}"
+            columns: Any = slice(None)
+            is_like = self.n_columns == n_columns
+        else:
             missing = [name for name in names if name not in self.names]
-            if missing:
-                raise InputError(
-                    f"The model was fitted with the features {listing(names)}, and these have no column "
-                    f"{listing(missing)}.",
-                    keyword="features",
-                )
-            return self.rows[:, [self.names.index(name) for name in names]]
-        if self.n_columns != n_columns:
-            raise InputError(
-                f"The model was fitted with {plural(n_columns, 'feature')}, and these are {self.n_columns:,}.",
-                keyword="features",
-            )
-        return self.rows
+            problem = f"the features {listing(names)}, and these have no column {listing(missing)}"
+            columns, is_like = [self.names.index(name) for name in names if name not in missing], not missing
+        if not is_like:
+            raise InputError(f"The model was fitted with {problem}.", keyword="features")
+        return self.rows[:, columns]
 
 
 def open_item_table(given: Any, what: str) -> Table:
@@ -214,33 +210,31 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
                 "Name each column by its class, or p(<class>).",
                 keyword="item_prior",
             )
-        nothing = np.zeros(len(rows))
-        values = np.stack([nothing if name is None else read_figures(table, name)[rows] for name in names], axis=1)
+        nothing = np.zeros(table.n_rows)
+        values = np.stack([nothing if name is None else read_figures(table, name) for name in names], axis=1)[rows]
     else:
         item = np.arange(r.n_items)
-        expected = (
-            f"item_prior must be numbers of the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column "
-            f"for each class, {listing(r.classes.tolist())}."
-        )
-        remedy = "To give it for some items only, use a table with a column item and one for each class."
         try:
             values = to_floats(given)
-        except (TypeError, ValueError) as error:
-            raise InputError(expected, remedy, keyword="item_prior") from error
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (r.n_items, r.n_classes):
-            raise InputError(f"{expected} It has the shape {values.shape}.", remedy, keyword="item_prior")
+            raise InputError(
+                f"item_prior must be numbers of the shape ({r.n_items}, {r.n_classes}): a row for each item, and a "
+                f"column for each class, {listing(r.classes.tolist())}.",
+                "To give it for some items only, use a table with a column item and one for each class.",
+                keyword="item_prior",
+            )
     silent = np.isnan(values).all(axis=1)
     item, values = item[~silent], values[~silent]
     bad = ~((values >= 0) & (values < np.inf)).all(axis=1) | ~(values > 0).any(axis=1)
-    if bad.any():
+    if bad.any() or not len(item):
+        found = f"That is not so for {plural(int(bad.sum()), 'item')}: {listing(r.items[item[bad]].tolist())}."
         raise InputError(
-            f"item_prior must hold probabilities: numbers >= 0, and not only zeros. That is not so for "
-            f"{plural(int(bad.sum()), 'item')}: {listing(r.items[item[bad]].tolist())}.",
+            f"item_prior must hold probabilities: numbers >= 0, and not only zeros. {found if len(item) else ''}",
             "Leave out the rows of items that have none.",
             keyword="item_prior",
         )
-    if not len(item):
-        raise InputError("item_prior holds no probabilities.", keyword="item_prior")
     values = values / values.max(axis=1, keepdims=True)
     return ItemPriors(item, values / values.sum(axis=1, keepdims=True))
 

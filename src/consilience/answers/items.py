@@ -8,7 +8,7 @@ becomes NaN: it is not known when this answer was given.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,6 @@ from ..errors import InputError, Sentence, listing, shorten
 from ..kernels import Floats, Integers
 from ..options import to_floats
 from .columns import (
-    Codes,
     Column,
     Indices,
     Values,
@@ -88,15 +87,23 @@ def encode_items(columns: list[Column], named: list[Column] | None, source: str)
     from ..kernels.columns import order_by
 
     owner, ids = encode_in_order_of_appearance(columns[0])
-    more: Codes = np.empty(0, np.int32)
+    n_rows = len(owner)
     if named is not None and (len(columns) == 1 or len(named[0])):
-        ids, moved, more = _put_first(ids, named[0])
-        owner = moved[owner]
+        # The named ones first, then the others.
+        codes, distinct = encode_in_order_of_appearance(named[0])
+        index = lookup(ids, to_column(distinct))
+        new = index < 0
+        index[new] = len(ids) + np.arange(new.sum())
+        ids = to_values(join_columns(to_column(ids), to_column(distinct[new])))
+        first = np.unique(np.concatenate([index, np.arange(len(ids))]), return_index=True)[1]
+        order = np.argsort(first)
+        moved = np.empty(len(order), np.int32)
+        moved[order] = np.arange(len(order), dtype=np.int32)
+        ids, owner = ids[order], np.concatenate([moved[owner], moved[index[codes]]])
     if len(columns) == 1:
-        return owner, ids
-    n_rows, place = len(owner), read_positions(columns[1], source)
-    if named is not None and len(more):
-        owner = np.concatenate([owner, more])
+        return owner[:n_rows], ids
+    place = read_positions(columns[1], source)
+    if len(owner) > n_rows and named is not None:
         place = to_values(join_columns(to_column(place), to_column(read_positions(named[1], NAMED))))
     places, rank = _rank_positions(place, "Positions must have an order, and these cannot be compared")
     # Two counting sorts, the lesser key first: linear in the answers.
@@ -118,31 +125,12 @@ def _rank_positions(positions: Values, problem: str) -> tuple[Values, Indices]:
         raise InputError(f"{problem}: {error}.", "Write them in the same way.") from error
 
 
-def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
-    """The named ids, then the others; where each of `ids` went, and where each named entry is."""
-    codes, distinct = encode_in_order_of_appearance(named)
-    index = lookup(ids, to_column(distinct))
-    new = index < 0
-    index[new] = len(ids) + np.arange(new.sum())
-    together = to_values(join_columns(to_column(ids), to_column(distinct[new])))
-    _, first = np.unique(index, return_index=True)
-    others = np.ones(len(together), bool)
-    others[index] = False
-    order = np.concatenate([index[np.sort(first)], np.flatnonzero(others)])
-    moved = np.empty(len(order), np.int32)
-    moved[order] = np.arange(len(order), dtype=np.int32)
-    return together[order], moved[: len(ids)], moved[index[codes]]
-
-
 def read_positions(column: Column, source: str) -> Values:
     """Positions as values with an order: numbers and times as they are, text only if it reads as numbers."""
-    if not isinstance(column, np.ndarray):
-        column = decode_categories(column)
     values = to_values(column)
-    has_order = not isinstance(column, np.ndarray) and not is_text(column.type) and values.dtype.kind != "S"
     entries = values.tolist()
     # Times with time zones are Python's own.
-    if has_order or all(isinstance(entry, (datetime.datetime, datetime.time)) for entry in entries):
+    if values.dtype.kind not in "OS" or all(isinstance(each, (datetime.date, datetime.time)) for each in entries):
         return values
     try:
         numbers = to_floats(entries)
@@ -182,10 +170,7 @@ def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = 
     if n_columns == 1:
         columns = [read_column(items, "items")]
     else:
-        try:
-            pairs = list(items)
-        except (TypeError, NotImplementedError):  # a memoryview does not give its rows
-            pairs = [None]
+        pairs = list(items) if isinstance(items, Iterable) else [None]
         if any(not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 for pair in pairs):
             raise InputError(
                 Sentence("{items} of sequences must be a table or (sequence, position) pairs."), keyword="items"

@@ -35,12 +35,12 @@ from ..errors import (
 from ..kernels import Floats
 from ..options import is_among
 from . import LONG, MATRIX, translate
-from .answers import Answers, empty_responses, keep_weights
+from .answers import Answers, keep_weights
 from .classes import extend_scale, warn_of_slips
 from .columns import (
+    Codes,
     Indices,
     Values,
-    count_codes,
     encode_in_order_of_appearance,
     is_present,
     keep_values,
@@ -49,10 +49,9 @@ from .columns import (
     objects,
     sort_rows,
     to_column,
-    to_values,
     unite,
 )
-from .items import Sequences, count_items, join_keys, key_of
+from .items import count_items, join_keys, key_of
 from .soft_votes import relabel
 from .tables import ROLES, Table, find_columns, is_table, key_roles, open_frame, plays
 from .tagging import SCHEMES, complete_tags, looks_tagged
@@ -100,81 +99,63 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
     for role in ("weight", "order"):
         names[role] = old.columns.get(role) if old.columns.get(role) in table.names else None
     columns = find_columns(table, names)
-    keys, weighted = [columns[role] for role in key_roles(old.sequences is not None)], "weight" in columns
-    is_missing, taken_back = ~is_present(table.read(columns["label"])), NOTHING
-    if is_missing.any() and duplicates == "last":
-        fill = "Fill it in or drop the row."
-        pair = number_groups(table.values(name, fill) for name in (*keys, columns["worker"]))
-        if weighted:  # a row without a label counts where there is none with one
-            counts = ~(is_missing & (np.bincount(pair, ~is_missing) > 0)[pair])
-        else:  # of several rows the last one
-            counts = np.zeros(table.n_rows, bool)
-            counts[table.n_rows - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
-        table, is_missing = table.keep(np.flatnonzero(counts)), is_missing[counts]
-    if is_missing.any():
-        silent = table.keep(np.flatnonzero(is_missing))
-        taken_back = _find_retracted(silent, keys, columns["worker"], old, duplicates)
-        if is_missing.all():
-            return replace(no_answers(old), columns=columns), taken_back
-        table = table.keep(np.flatnonzero(~is_missing))
+    said, retracted = is_present(table.read(columns["label"])), NOTHING
+    if not said.all():
+        *keys, workers = (
+            table.values(columns[role], "Fill it in or drop the row.")
+            for role in (*key_roles(old.sequences is not None), "worker")
+        )
+        silent = ~said
+        if duplicates == "last":  # all rows of a worker about an item, if the last one has no label
+            pair = number_groups([*keys, workers])
+            taken_back = np.zeros(len(pair), bool)
+            taken_back[pair] = silent
+            silent = taken_back[pair]
+        item, who = old.find_items(keys), lookup(old.workers, workers)
+        items = np.unique(item[silent & (item >= 0)])
+        answers, owner = old.answers_about(items)
+        given = items[owner] * old.n_workers + old.worker[answers]
+        asked = np.where((item < 0) | (who < 0), -1, item * old.n_workers + who)
+        retracted = answers[np.isin(given, asked[silent])]
+        meant = silent & np.isin(asked, given)
+        n_lost, name = int((silent & ~said & ~meant).sum()), table.name
+        if duplicates == "last" and n_lost:
+            warn_of(f"There are no answers that {plural(n_lost, 'row')} of {name} without a label would take back.")
+        elif duplicates != "last" and meant.any():
+            raise InputError(
+                f"{plural(int(meant.sum()), 'row')} of {name} without a label would take back an answer that was "
+                f"given before; the first is at {table.locate(int(np.argmax(meant)))}.",
+                Sentence("To take answers back, use {duplicates}.", duplicates="last"),
+                "To keep them, drop these rows.",
+                keyword="duplicates",
+            )
+        elif duplicates != "last":
+            warn_of(
+                f"Left out, since they are not answered yet: {plural(n_lost, 'row')} of {name} without a label.",
+                "An update takes lists of questions that are answered in part. Where answers are first read, such rows "
+                "are an error, since they may be a slip.",
+            )
+        table = table.keep(np.flatnonzero(said & ~silent))
+        if not table.n_rows:
+            return replace(old.about(NOTHING), columns=columns), retracted
     known = old.columns.get("gold")
     # What is to be said of the labels is said of all together.
     with quietly():
         new = Answers.from_frame(
             table,
             **names,
-            duplicates="error" if weighted else duplicates,
+            duplicates="error" if "weight" in columns else duplicates,
             normalise=old.normalised,
             gold=known if known is not None and known in table.names else False,
             format=LONG,
             rescale=table.soft is not None,
         )
-    return new, taken_back
+    return new, retracted
 
 
 def weights_of(r: Answers) -> Floats:
     """The weight of each answer as it was given; 1 where there are none."""
     return np.ones(r.n_responses) if r.weight is None else r.weight
-
-
-def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, duplicates: str) -> Indices:
-    """The answers that rows without a label take back, with ``duplicates="last"``; else these are no answers yet.
-
-    A warning tells of rows that are left out, and of those that take nothing back.
-    """
-    item, who = old.find_items([table.read(name) for name in names]), lookup(old.workers, table.read(worker))
-    items = np.unique(item[item >= 0])
-    answers, owner = old.answers_about(items)
-    pairs = np.where((item < 0) | (who < 0), -1, item * old.n_workers + who)
-    given = items[owner] * old.n_workers + old.worker[answers]
-    rows = np.flatnonzero(np.isin(pairs, given))
-    if duplicates == "last":
-        if len(rows) < table.n_rows:
-            lost = plural(table.n_rows - len(rows), "row")
-            warn_of(f"There are no answers that {lost} of {table.name} without a label would take back.")
-        return np.asarray(answers[np.isin(given, pairs)])
-    if len(rows):
-        raise InputError(
-            f"{plural(len(rows), 'row')} of {table.name} without a label would take back an answer that was given "
-            f"before; the first is at {table.locate(int(rows[0]))}.",
-            Sentence("To take answers back, use {duplicates}.", duplicates="last"),
-            "To keep them, drop these rows.",
-            keyword="duplicates",
-        )
-    warn_of(
-        f"Left out, since they are not answered yet: {plural(table.n_rows, 'row')} of {table.name} without a label.",
-        "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
-        "an error, since they may be a slip.",
-    )
-    return NOTHING
-
-
-def no_answers(old: Answers) -> Answers:
-    """No answers about no items, of the same kind as the old ones."""
-    keys: Values | Sequences = old.keys if isinstance(old.keys, Sequences) else old.keys[:0]
-    if isinstance(keys, Sequences):
-        keys = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
-    return empty_responses(keys, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
 
 
 class Joined(NamedTuple):
@@ -231,43 +212,47 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         Answers to take away from the old ones. A new answer of the same worker to the same item comes in its place.
     """
     check_join_policy(duplicates)
-    _check_kinds(old, new)
+    both = old.n_responses and new.n_responses
+    if (old.sequences is None) != (new.sequences is None):
+        kinds = [f"items {'not ' if r.sequences is None else ''}in sequences" for r in (old, new)]
+    elif new.silence_counts and (not old.silence_counts or old.background != new.background):
+        kinds = [f"silence as {'an' if r.silence_counts else 'no'} answer ({r.background!r})" for r in (old, new)]
+    elif both and (old.soft is None) != (new.soft is None):
+        kinds = ["labels" if r.soft is None else "probabilities" for r in (old, new)]
+    else:
+        kinds = []
+    if kinds:
+        raise InputError(
+            f"New answers must be like those of the fit, which have {kinds[0]}; these have {kinds[1]}.",
+            "Read them as the others were read.",
+        )
     if old.normalised:
         new = new.spelled_as(objects([*old.labels.tolist(), *old.classes.tolist()]))
     keys, item, item_of_new = join_keys(old.keys, new.keys)
     workers, old_worker, new_worker = unite(old.workers, new.workers)
     labels, old_label, new_label = unite(old.labels, new.labels)
-    n_workers, n_labels = len(workers), len(labels)
+    n_items, n_workers, n_labels = count_items(keys), len(workers), len(labels)
     # Items, workers and labels of the new answers, and of the old ones about the same items, by the codes of all.
     about, who, said = item_of_new[new.item_of_answer()], new_worker[new.worker], new_label[new.label]
-    votes = None if new.soft is None else relabel(new.soft, new_label, n_labels)
-    spoken = np.zeros(count_items(keys), bool)
-    spoken[about] = True
-    touched = np.flatnonzero(spoken[item][old.item_of_answer()])
+    touched = np.flatnonzero(np.isin(item, about)[old.item_of_answer()])
 
     def pair_of(answers: Indices) -> Indices:
         return np.asarray(item[old.items_of(answers)] * n_workers + old_worker[old.worker[answers]])
 
+    def say(r: Answers, label: Codes, answers: Indices | slice) -> Any:
+        if r.soft is not None:  # of two equal probabilities either may have given the label
+            return relabel(r.soft[answers], label, n_labels)
+        return np.column_stack([label[r.label[answers]], weights_of(r)[answers]])
+
+    # What workers say about an item is the same if each row is as often in both.
     pair, pair_before = about * n_workers + who, pair_of(touched)
-    if old.soft is not None and votes is not None:  # of two equal probabilities either may have given the label
-        both, before, after = np.intersect1d(pair_before, pair, return_indices=True)
-        differs = (relabel(old.soft[touched[before]], old_label, n_labels) != votes[after]).any(axis=1)
-        repeated, corrected = both[~differs], both[differs]
-    else:  # an answer is the same if each label with its weight is as often in both
-        both = np.intersect1d(pair_before, pair)
-        there, here = np.isin(pair_before, both), np.isin(pair, both)
-        labels_before, weights_before = old_label[old.label[touched[there]]], weights_of(old)[touched[there]]
-        rows = np.stack(
-            [
-                np.concatenate([pair_before[there], pair[here]]),
-                np.concatenate([labels_before, said[here]]),
-                np.concatenate([weights_before, weights_of(new)[here]]).view(np.int64),
-            ]
-        )
-        found, place = np.unique(rows, axis=1, return_inverse=True)
-        balance = np.bincount(place.ravel(), np.repeat([-1, 1], [there.sum(), here.sum()]), found.shape[1])
-        corrected = np.unique(found[0][balance != 0])
-        repeated = np.setdiff1d(both, corrected, assume_unique=True)
+    before, after = say(old, old_label, touched), say(new, new_label, slice(None))
+    pairs = np.concatenate([pair_before, pair])
+    rows, place = np.unique(np.column_stack([pairs, np.concatenate([before, after])]), axis=0, return_inverse=True)
+    balance = np.bincount(place.ravel(), np.repeat([-1, 1], [len(before), len(after)]), len(rows))
+    given_again = np.intersect1d(pair_before, pair)
+    is_other = np.isin(given_again, rows[balance != 0, 0].astype(np.int64))
+    corrected, repeated = given_again[is_other], given_again[~is_other]
     if duplicates == "error" and len(corrected):
         whom = workers[[corrected[0] % n_workers]].tolist()[0]
         codes = old_label[old.label[touched[pair_before == corrected[0]]]], said[pair == corrected[0]]
@@ -284,19 +269,16 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     kept = old.keep(stays) if len(gone) else old
     # Of each item first the old answers that are left, then the new ones.
     fresh = ~np.isin(pair, repeated)
-    weights, orders = weights_of(new)[fresh], new.orders()[fresh]
-    weighted = kept.weight is not None or not (weights == 1.0).all()
-    timed = kept.order is not None or not np.isnan(orders).all()
-    soft = None if kept.soft is None else relabel(kept.soft, old_label, n_labels)
-    if soft is not None and votes is not None:
-        soft = np.concatenate([soft, votes[fresh]])
+    weights = np.concatenate([weights_of(kept), weights_of(new)[fresh]])
+    orders = np.concatenate([kept.orders(), new.orders()[fresh]])
+    soft = None if kept.soft is None else np.concatenate([relabel(kept.soft, old_label, n_labels), after[fresh]])
     offsets, worker, label, (weight, order, soft) = sort_rows(
         np.concatenate([item[kept.item_of_answer()], about[fresh]]),
-        count_items(keys),
+        n_items,
         np.concatenate([old_worker[kept.worker], who[fresh]]),
         np.concatenate([old_label[kept.label], said[fresh]]),
-        np.concatenate([weights_of(kept), weights]) if weighted else None,
-        np.concatenate([kept.orders(), orders]) if timed else None,
+        keep_weights(weights),
+        None if np.isnan(orders).all() else orders,
         soft,
     )
     joined = replace(
@@ -304,7 +286,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         offsets=offsets,
         worker=worker,
         label=label,
-        weight=keep_weights(weight),
+        weight=weight,
         weight_scale=None,
         order=order,
         soft=soft,
@@ -314,44 +296,32 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         gold=None,
         origin=None,
     )
-    # Workers and labels of which no answer is left; a soft vote speaks of all labels.
-    heard, spoke = np.ones(n_workers, bool), np.ones(n_labels, bool)
-    lost = old_worker[np.unique(old.worker[gone])]
-    heard[lost] = count_codes(worker, n_workers)[lost] > 0
-    if soft is None:
-        lost = old_label[np.unique(old.label[gone])]
-        spoke[lost] = count_codes(label, n_labels)[lost] > 0
-    if len(gone) and not spoke.any():
-        raise InputError("No answer would be left.", "Fit a new model.")
-    if not (heard.all() and spoke.all()):
-        codes_left, left = keep_values(joined.label, joined.labels, spoke)
-        joined = replace(joined.keep_workers(heard), label=codes_left, labels=left)
+    if len(gone):
+        # Workers and labels of which no answer is left; a soft vote speaks of all labels.
+        lost = np.setdiff1d(old_worker[old.worker[gone]], worker)
+        joined = joined.keep_workers(~np.isin(np.arange(n_workers), lost))
+        if soft is None:
+            lost = np.setdiff1d(old_label[old.label[gone]], label)
+            if len(lost) == n_labels:
+                raise InputError("No answer would be left.", "Fit a new model.")
+            codes_left, left = keep_values(joined.label, joined.labels, ~np.isin(np.arange(n_labels), lost))
+            joined = replace(joined, label=codes_left, labels=left)
     classes = _join_classes(old, joined.labels)
     joined = replace(joined, classes=classes, positions=old.with_classes(classes).positions)
     added = labels[np.setdiff1d(new_label, old_label)]
     if len(added):
-        _doubt_labels(joined, added)
+        warn_of_slips(joined, silence=False)
+        unknown = added[lookup(classes, to_column(added)) < 0].tolist()
+        if unknown:
+            warn_of(
+                f"New labels are no classes: {listing(unknown)}. Those were named when the model was fitted: "
+                f"{listing(classes.tolist())}.",
+                "To add a class, fit again.",
+            )
     n_retracted = len(np.setdiff1d(pair_of(retracted), corrected))
-    n_new = np.bincount(np.unique(pair[fresh]) // n_workers, minlength=joined.n_items)
+    n_new = np.bincount(np.unique(pair[fresh]) // n_workers, minlength=n_items)
     n_new_workers = len(np.setdiff1d(new_worker, old_worker))
     return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
-
-
-def _check_kinds(old: Answers, new: Answers) -> None:
-    """Raise an error for answers that cannot be joined."""
-    remedy: str | Sentence = "Read the new answers as the others were read."
-    if (old.sequences is None) != (new.sequences is None):
-        there, here = ("are not", "are") if old.sequences is None else ("are", "are not")
-        problem = f"The items of the fit {there} in sequences, and those of the new answers {here}."
-    elif new.silence_counts and (not old.silence_counts or old.background != new.background):
-        problem = "The new answers must take silence as those of the fit did."
-        remedy = Sentence("Read them with the same {abstain} and {background}.")
-    elif old.n_responses and new.n_responses and (old.soft is None) != (new.soft is None):
-        there, here = ("labels", "probabilities") if old.soft is None else ("probabilities", "labels")
-        problem = f"The answers of the fit are {there}, and the new ones are {here}."
-    else:
-        return
-    raise InputError(problem, remedy)
 
 
 def _join_classes(old: Answers, labels: Values) -> Values:
@@ -362,32 +332,12 @@ def _join_classes(old: Answers, labels: Values) -> Values:
     classes, said = old.classes.tolist(), old.labels.tolist()
     if old.positions is not None:
         return extend_scale(old.classes, old.positions, old.labels, labels)
-    if classes == said:
-        return labels
     if old.silence_counts and classes == [old.background, *said]:
-        has = lookup(labels, to_column([old.background]))[0] >= 0
-        return labels if has else to_values(to_column([old.background, *labels.tolist()]))
-    if looks_tagged(old.labels) and any(classes == complete_tags(old.labels, each).tolist() for each in SCHEMES):
-        return labels  # the model adds the others again
-    return old.classes
-
-
-def _doubt_labels(joined: Answers, added: Values) -> None:
-    """Warn of new labels that look like a slip, or are no classes."""
-    warn_of_slips(joined, silence=False)
-    place = lookup(joined.classes, to_column(added))
-    ends, unknown = added[np.isin(place, (0, len(joined.classes) - 1))].tolist(), added[place < 0].tolist()
-    if ends and joined.positions is not None:
-        warn_of(
-            f"New labels extend the scale: {listing(ends)}. Its levels are now {listing(joined.classes.tolist())}.",
-            "If that is a slip, correct the answers, and update the earlier model with these.",
-        )
-    if unknown:
-        classes = listing(joined.classes.tolist())
-        warn_of(
-            f"New labels are no classes: {listing(unknown)}. Those were named when the model was fitted: {classes}.",
-            "To add a class, fit again.",
-        )
+        return labels if old.background in labels.tolist() else objects([old.background, *labels.tolist()])
+    is_complete = looks_tagged(old.labels) and any(
+        classes == complete_tags(old.labels, scheme).tolist() for scheme in SCHEMES
+    )
+    return labels if classes == said or is_complete else old.classes  # the model adds the other tags again
 
 
 def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None) -> Answers:
@@ -420,17 +370,12 @@ def read_blocked(block: Any) -> Values:
     """The ids of workers to leave out: a list of them, or a table with a column worker."""
     if block is None:
         return NOBODY
-    if isinstance(block, str):
-        raise InputError(f"One worker to block is a list, too: [{block!r}].")
     if is_table(block):
         table = open_frame(block, "the blocked workers")
         column = table.values(table.need("worker"))
     else:
         column = to_column(block if hasattr(block, "__array__") else list(block), "The list of blocked workers")
-    values = to_values(column)
-    if isinstance(column, np.ndarray) and {type(name) for name in column} == {int, str}:
-        values = values.astype(str)  # in which numbers and their text are the same
-    return encode_in_order_of_appearance(to_column(values))[1]
+    return encode_in_order_of_appearance(column)[1]
 
 
 def leave_out(r: Answers, blocked: Values) -> Answers:
@@ -439,20 +384,19 @@ def leave_out(r: Answers, blocked: Values) -> Answers:
     A warning tells which ids are no workers, with those that are spelled alike, and how many items have no answer left.
     """
     found = lookup(r.workers, to_column(blocked))
-    unknown, is_worker = blocked[found < 0].tolist(), found >= 0
+    unknown, left = blocked[found < 0].tolist(), drop_workers(r, found[found >= 0])
     if unknown:
         texts = {str(name).strip().lower(): name for name in r.workers.tolist()}
         close = difflib.get_close_matches(str(unknown[0]).strip().lower(), texts, n=1)
         remedy = f"Did you mean {texts[close[0]]!r} by {str(unknown[0])!r}?" if close else "Check their ids."
         problem = f"There are no answers of {plural(len(unknown), 'worker')} to block: {listing(map(str, unknown))}."
-        if not is_worker.any():
+        if len(unknown) == len(blocked):
             raise InputError(problem, remedy, f"The workers are {listing(r.workers.tolist())}.", keyword="block")
         warn_of(problem, remedy)
-    if len(np.unique(found[is_worker])) == r.n_workers:
+    if not left.n_workers:
         # A worker report, which has them all, is no list of some.
         remedy = "Of a worker report, keep only those to leave out, such as those who answer as if by chance."
         raise InputError("All workers are blocked: nobody is left.", remedy, keyword="block")
-    left = drop_workers(r, found[is_worker])
     lost = int(np.sum((np.diff(left.offsets) == 0) & (np.diff(r.offsets) > 0)))
     if lost:
         warn_of(f"Only blocked workers have answered {plural(lost, 'item')}.", "Have others answer these items.")

@@ -404,7 +404,11 @@ class Table:
         parameter : str, optional
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
-        problem, tried, taken = f"has no column {shorten(given)}", [str(given).lower()], set[str | None]()
+        problem, tried, taken = (
+            f"has no column {shorten(given)}",
+            [given.lower()] if isinstance(given, str) else [],
+            set[str | None](),
+        )
         if given is None:
             problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES[role][0]
             # A column that is found for another role is not the one that was meant.

@@ -26,7 +26,6 @@ from ..answers.joining import (
     drop_workers,
     grow,
     join_responses,
-    no_answers,
     read_further,
 )
 from ..answers.tables import open_frame
@@ -203,7 +202,7 @@ def read_batch(
 ) -> tuple[Answers, Indices, AnyKind]:
     """New answers in any form, those that they retract, and their task; `like` is the task of the fit."""
     if source is None:
-        return no_answers(old), NOTHING, TABLE
+        return old.about(NOTHING), NOTHING, TABLE
     if like.reading() and find_kind(source) is None:
         roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
         source = open_answers(source, **like.reading(), **roles)
