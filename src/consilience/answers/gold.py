@@ -29,6 +29,7 @@ from .columns import (
     tuples_to_ids,
     whole_numbers,
 )
+from .items import KEYED, match_items
 from .tables import Table, is_table, key_roles, open_frame, open_series
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ KEY_REMEDY = "Say which item each label belongs to."
 TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "", "none", "nan", "nat", "<na>")
 # How to do without the column, in Python and on the command line.
 LEAVE_OUT = Sentence("To leave it out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
-# The format of a table that was a dict of items or a Series, whose keys are whatever they are.
-KEYED = "keyed"
 
 
 class Gold(NamedTuple):
@@ -129,23 +128,6 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
             "Keep one label per item.",
         )
     return Gold(codes, judging)
-
-
-def match_items(table: Table, r: Answers, rows: Truths | None = None) -> Indices:
-    """The item that each row of a table is about, -1 where it is none; that all rows are about none is an error."""
-    read = table.read if table.format == KEYED else lambda name: table.values(name, KEY_REMEDY)
-    keys = [read(name) for name in table.need_keys(r.sequences is not None)]
-    item = r.find_items(keys)
-    wanted = np.arange(len(item)) if rows is None else np.flatnonzero(rows)
-    if (item[wanted] < 0).all():
-        columns = [to_values(key)[wanted[:3]].tolist() for key in keys]
-        example = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        raise InputError(
-            f"None of the {plural(len(wanted), 'item')} of {table.name} occurs in the answers ({table.name} has "
-            f"{listing(example)}; the answers have {listing(r.items[:3].tolist())}).",
-            "Check that both use the same ids.",
-        )
-    return item
 
 
 def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:

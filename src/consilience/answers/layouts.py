@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from ..errors import (
     InputError,
     ManyQuestionsError,
-    Python,
     Sentence,
     first_line,
     listing,
@@ -163,9 +162,6 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
             why = ", with the same label"
         elif len(table.names) > len(answers.columns):
             remedies.append("If further columns tell items apart, name all columns of an item, with commas.")
-        if table.find_spans() is not None:
-            spans = "If these are spans, fuse the file of the tool that they come from, or give texts to {from_frame}."
-            remedies.append(Sentence(spans, from_frame=Python("Spans.from_frame")))
         who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
         raise InputError(
             f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
@@ -313,16 +309,6 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
     codes, values = encode_in_order_of_appearance(entries.take(cells))
     who, row = np.divmod(cells, table.n_rows)
 
-    # Columns of many values that no other column holds are no answers, and are left out.
-    owner, code = np.divmod(np.unique(who * len(values) + codes), len(values))
-    n_shared = np.bincount(owner, np.bincount(code)[code] > 1, len(workers))
-    odd = (n_shared == 0) & (np.bincount(owner, minlength=len(workers)) > MOST_LABELS)
-    if len(workers) > 2 and odd.any() and not odd.all():
-        left_out = listing([workers[w] for w in np.flatnonzero(odd).tolist()])
-        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
-        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
-        kept = np.flatnonzero(~odd[who])
-        who, row, codes = who[kept], row[kept], codes[kept]
     order = np.argsort(row, kind="stable")
     who, row, label = who[order], row[order], to_column(values).take(codes[order])
     if categories is not None:
@@ -330,8 +316,24 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
         label = pa.DictionaryArray.from_arrays(places, categories, ordered=True)
     numbered = [str(name) for name in workers] == [str(n) for n in range(len(workers))]
     name_of_worker = to_column(list(range(len(workers))) if numbered else list(workers))
-    return table.melt(
-        item, gold, row, lambda at: f"column {workers[int(who[at])]!r}", worker=name_of_worker.take(who), label=label
+    keys = to_column(np.arange(table.n_rows))
+    if item is not None:
+        keys = table.values(item, "Say which item each row is about.")
+    key = item or "row"
+    found: dict[str, Any] = {key: keys.take(row), "worker": name_of_worker.take(who), "label": label}
+    preferred = {"item": key, "worker": "worker", "label": "label", "gold": gold}
+    if gold is not None:
+        found[gold] = table.read(gold).take(row)
+    return Table(
+        list(found),
+        found.__getitem__,
+        len(row),
+        table.backend,
+        table.name,
+        lambda at: f"{table.locate(int(row[at]))}, column {workers[int(who[at])]!r}",
+        preferred,
+        items=to_column(encode_in_order_of_appearance(keys)[1]),
+        added=found,
     )
 
 

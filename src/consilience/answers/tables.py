@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import narwhals.stable.v1 as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
@@ -295,41 +294,6 @@ class Table:
         new = [name for name in columns if name not in self.names]
         return replace(self, names=[*self.names, *new], added={**self.added, **columns})
 
-    def melt(
-        self, item: str | None, gold: str | None, rows: Indices, place: Callable[[int], str], **others: Column
-    ) -> Table:
-        """The table with a row for each answer, where it has one for each item.
-
-        Parameters
-        ----------
-        item, gold : str or None
-            The columns of items and of known labels; without a column of items, row n is item n.
-        rows : int64 array
-            The row that each answer stands in.
-        place : callable
-            Says for a message where in its row an answer is.
-        **others
-            The column of workers, and that of labels.
-        """
-        keys = (
-            pa.array(np.arange(self.n_rows)) if item is None else self.values(item, "Say which item each row is about.")
-        )
-        columns = {item or "row": keys.take(rows), **others}
-        preferred = {role: role for role in others} | {"item": item or "row"}
-        if gold is not None:
-            columns[gold], preferred["gold"] = self.read(gold).take(rows), gold
-        return Table(
-            list(columns),
-            columns.__getitem__,
-            len(rows),
-            self.backend,
-            self.name,
-            lambda row: f"{self.locate(int(rows[row]))}, {place(row)}",
-            preferred,
-            items=to_column(split_repeated(keys)[0]),
-            added=columns,
-        )
-
     def cells(self, name: str) -> Any:
         """The cells of a column that may hold lists, in Arrow or as a list of objects; None for other columns."""
         raw = None if name in self.added else self.raw(name)
@@ -359,19 +323,6 @@ class Table:
         if not {type(None), list, set, np.ndarray}.issuperset(map(type, lists)) or all(each is None for each in lists):
             return None
         return [each.tolist() if isinstance(each, np.ndarray) else each and list(each) for each in lists]
-
-    def vectors(self, name: str) -> Any:
-        """The lists or arrays in a column: one array if all have one length, else a list; None for other columns."""
-        cells = self.cells(name)
-        if isinstance(cells, pa.Array):
-            numbers = cells.flatten() if hasattr(cells, "flatten") else cells  # of lists that are there
-            width, rest = divmod(len(numbers), max(len(cells), 1))
-            whole = cells.null_count == numbers.null_count == rest == 0 and not pa.types.is_nested(numbers.type)
-            if width and whole and pc.all(pc.equal(pc.list_value_length(cells), width)).as_py():
-                return numbers.to_numpy(zero_copy_only=False).reshape(len(cells), width)
-            cells = cells.to_pylist()
-        held = bool(cells) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in cells[:3])
-        return cells if held else None
 
     def values(self, name: str, *remedies: str | Sentence) -> Column:
         """A column without missing values; a missing one is an error that says where it is, and what to do."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, find_missing, spell_surrogates, to_column, to_values
-from ..answers.item_tables import key_names, open_item_table
+from ..answers.items import key_names, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
 from ..errors import InputError, Sentence, listing

@@ -15,7 +15,7 @@ from ..answers.answers import Answers
 from ..answers.blocks import NO_VOTES, Block, cut_blocks
 from ..answers.columns import Values, lookup, to_column
 from ..answers.gold import Gold
-from ..answers.item_tables import Features, ItemPriors, add_priors
+from ..answers.items import Features, ItemPriors, add_priors
 from ..answers.random_choices import hash_ids
 from ..kernels import Floats, Integers, freeze
 from ..kinds.base import TABLE, AnyKind

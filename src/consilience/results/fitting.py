@@ -24,7 +24,7 @@ from .intervals import Intervals, are_checked, judge_votes
 from .result import Course, Given, Labels, Result
 
 if TYPE_CHECKING:
-    from ..answers.item_tables import Features
+    from ..answers.items import Features
 
 
 def make_source(
@@ -48,7 +48,7 @@ def make_source(
             keyword="max_iter",
         )
     if item_prior is not None:
-        from ..answers.item_tables import class_shares, match_item_prior, vote_shares_by_item
+        from ..answers.items import class_shares, match_item_prior, vote_shares_by_item
         from ..formats.sources import open_item_data
 
         priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
@@ -70,7 +70,7 @@ def check_content(model: LabelEstimator) -> None:
 
 def find_features(model: LabelEstimator, features: object, r: Answers) -> Features:
     """What describes the items, matched to them."""
-    from ..answers.item_tables import match_features
+    from ..answers.items import match_features
     from ..formats.sources import open_item_data
 
     with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None

@@ -12,7 +12,7 @@ from ..answers.answers import Answers, empty_responses
 from ..answers.classes import find_by_value
 from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
-from ..answers.item_tables import ItemPriors, list_items, match_item_prior
+from ..answers.items import ItemPriors, list_items, match_item_prior
 from ..engines import open_engine
 from ..errors import DataWarning, InputError, NotFittedError, Sentence, listing, shorten, warn
 from ..formats.reading import open_paths
