@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -140,7 +140,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     ]
 
     # What can be true, and what came of it.
-    made = None if r is None else cast("dict[str, Any] | None", task.summarise(r, found))
+    made = None if r is None else task.summarise(r, found)
     tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
     facts.append(

@@ -174,7 +174,7 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
         for file, ((folder, name), pixels) in zip(drawn, masks.items(), strict=True)
     ]
     found = encode_masks(entries, classes, missing, drawn[0].suffix.lower())
-    if found.pictures.values.tolist() == [0, 1, 255]:
+    if found.values.tolist() == [0, 1, 255]:
         warn_of(
             f"Marked pixels are both 1 and 255 in {path!r}. These are different classes.",
             Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
@@ -238,7 +238,7 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
             files[path] = array
     for path, array in files.items():
         fits = array.ndim == 2 and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max
-        suffix = PNG if masks.pictures.suffix == PNG and fits else NPY
+        suffix = PNG if masks.suffix == PNG and fits else NPY
         make_folder(os.path.dirname(path))
         with replace_file(path + suffix) as temporary:
             if suffix == PNG:

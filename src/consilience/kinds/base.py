@@ -13,71 +13,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ..answers.answers import LAYOUTS, Answers
 from ..answers.classes import FEWEST_LABELS, are_measured
-from ..answers.columns import Column, Indices, Values, to_column
+from ..answers.columns import Column, Indices, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
 from ..errors import Sentence, listing, plural, shorten, warn_of
-from ..kernels import Floats
 
 Brought = TypeVar("Brought")
 # Who is said to have given fused spans.
 FUSED = "consilience"
 
 
-class FusedLabels(Protocol):
-    """Fused labels; see `consilience.results.result.Labels`."""
-
-    @property
-    def keys(self) -> Mapping[str, Column]:
-        """What identifies the items: item, or sequence and position."""
-
-    @property
-    def classes(self) -> Values:
-        """The classes."""
-
-    @property
-    def codes(self) -> NDArray[np.int64]:
-        """The label of each item, as an index into the classes."""
-
-    @property
-    def posterior(self) -> Floats:
-        """Class probabilities of each item."""
-
-    @property
-    def confidence(self) -> Floats:
-        """The probability of each label."""
-
-
-class Fused(Protocol):
-    """What a task needs of a result; see `consilience.results.result.Result`."""
-
-    @property
-    def model(self) -> str:
-        """The name of the model's class."""
-
-    @property
-    def backend(self) -> str:
-        """The frame library in which results are reported."""
-
-    @property
-    def task(self) -> AnyKind:
-        """What the items are."""
-
-    @property
-    def labels(self) -> FusedLabels:
-        """The fused labels."""
-
-    @property
-    def span_confidence(self) -> Floats | None:
-        """Of the spans among the labels of a chain, if these are tags."""
+# What a kind needs of a fit: a `consilience.results.result.Result`, and its labels. Both are of a layer above.
+Fused: TypeAlias = Any
+FusedLabels: TypeAlias = Any
 
 
 def list_given(given: object) -> list[object]:
@@ -115,8 +70,6 @@ class Kind(ABC, Generic[Brought]):
         What a label of an item is called, of which accuracy and confidence are told.
     reviewed : bool
         Whether a person can judge items one by one.
-    cut_by_known : bool
-        Whether it depends on what is known what the items are.
     linked : bool
         Whether items hang together by what they are, such as the pixels of images.
     no_update : tuple of str or None
@@ -135,7 +88,6 @@ class Kind(ABC, Generic[Brought]):
     results: ClassVar[str] = "labels"
     judged: ClassVar[str] = "label"
     reviewed: ClassVar[bool] = True
-    cut_by_known: ClassVar[bool] = False
     linked: ClassVar[bool] = False
     no_update: ClassVar[tuple[str, str] | None] = None
 
@@ -242,7 +194,7 @@ class Kind(ABC, Generic[Brought]):
         """The text whose words are the items of a sequence, and where they start and end; None without one."""
         return None
 
-    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
+    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any] | None:  # noqa: ARG002
         """The figures of results that are not the labels, None where there are no others."""
         return None
 

@@ -3,7 +3,7 @@
 Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer. The
 pixels of all images are numbered one after the other, each image row by row (C order). Image i with P_i pixels has
 the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
-such as (image, row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
+such as (image, row, column) would take far more memory than the masks. `Masks.locate` leads back.
 
 Two readers are copies if their masks are the same. `consilience.inference.copies` judges workers by how often they
 agree, and takes items as independent of each other. Pixels are not: two careful readers agree about whole stretches of
@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,17 +58,21 @@ MOST_READERS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
-    """The images that the items are pixels of, and what values of pixels stand for.
+class Masks:
+    """Masks of images, drawn by several readers. Build one with `from_arrays` or `consilience.read_masks`.
 
     Attributes
     ----------
     images : ndarray
-        Ids of the images.
+        Ids of the images, in the order in which they were given.
     shapes : tuple of tuple of int
         Shape of each image: two numbers, or three for a volume.
-    labels : ndarray
-        The classes.
+    readers : ndarray
+        Ids of the readers, sorted.
+    classes : ndarray
+        What pixels can be: the values found in the masks, sorted, or the names given to them.
+    codes : tuple of dict
+        The codes of each image, by the index of the reader; () where only the images are meant.
     values : ndarray
         The number that stands for each class in masks.
     missing : int or None
@@ -77,21 +81,42 @@ class Pictures:
         Type of the arrays.
     suffix : str
         What files are called: ".png" or ".npy".
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> scan = {"ann": [[0, 1, 1], [0, 0, 1]], "bob": [[0, 1, 1], [0, 1, 1]], "cy": [[1, 1, 1], [0, 1, 1]]}
+    >>> masks = cs.Masks.from_arrays({"scan 1": scan}, classes={0: "healthy", 1: "lesion"})
+    >>> masks
+    Masks(1 image of 3 readers: 6 pixels, 2 classes: 'healthy', 'lesion')
+    >>> masks.to_responses()
+    Answers(18 answers: 6 items x 3 workers, 2 classes: 'healthy', 'lesion')
     """
 
     images: Values
     shapes: tuple[tuple[int, ...], ...]
-    labels: Values
+    readers: Values
+    classes: Values
+    codes: tuple[Mapping[int, ClassCodes], ...]
     values: Indices
     missing: int | None
     dtype: np.dtype[Any]
-    suffix: str
+    suffix: str = ".npy"
+
+    def __repr__(self) -> str:
+        drawn = f" of {plural(len(self.readers), 'reader')}"
+        return f"Masks({self.describe(drawn)})"
+
+    def describe(self, drawn: str = "") -> str:
+        """What images there are, in words."""
+        classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes)} classes"
+        pixels = plural(int(self.offsets[-1]), "pixel")
+        return f"{plural(len(self.images), 'image')}{drawn}: {pixels}, {classes}: {listing(self.classes.tolist())}"
 
     @property
     def offsets(self) -> Indices:
         """Where the pixels of each image begin among the items, and their number."""
-        sizes = [math.prod(shape) for shape in self.shapes]
-        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        return np.concatenate([[0], np.cumsum([math.prod(shape) for shape in self.shapes], dtype=np.int64)])
 
     def split(self, values: Values) -> dict[Any, Values]:
         """What is known of each item, as one array for each image."""
@@ -107,62 +132,6 @@ class Pictures:
         missing = UNANSWERED if self.missing is None else self.missing
         wide = np.result_type(self.dtype, np.min_scalar_type(missing))
         return np.where(unanswered, missing, self.values[codes]).astype(wide)
-
-    def describe(self, drawn: str = "") -> str:
-        """What there is, in words."""
-        classes = "1 class" if len(self.labels) == 1 else f"{len(self.labels)} classes"
-        pixels = plural(int(self.offsets[-1]), "pixel")
-        return f"{plural(len(self.images), 'image')}{drawn}: {pixels}, {classes}: {listing(self.labels.tolist())}"
-
-
-@dataclass(frozen=True, eq=False)
-class Masks:
-    """Masks of images, drawn by several readers. Build one with `from_arrays` or `consilience.read_masks`.
-
-    Attributes
-    ----------
-    images : ndarray
-        Ids of the images, in the order in which they were given.
-    shapes : tuple of tuple of int
-        Shape of each image: two numbers, or three for a volume.
-    readers : ndarray
-        Ids of the readers, sorted.
-    classes : ndarray
-        What pixels can be: the values found in the masks, sorted, or the names given to them.
-
-    Examples
-    --------
-    >>> import consilience as cs
-    >>> scan = {"ann": [[0, 1, 1], [0, 0, 1]], "bob": [[0, 1, 1], [0, 1, 1]], "cy": [[1, 1, 1], [0, 1, 1]]}
-    >>> masks = cs.Masks.from_arrays({"scan 1": scan}, classes={0: "healthy", 1: "lesion"})
-    >>> masks
-    Masks(1 image of 3 readers: 6 pixels, 2 classes: 'healthy', 'lesion')
-    >>> masks.to_responses()
-    Answers(18 answers: 6 items x 3 workers, 2 classes: 'healthy', 'lesion')
-    """
-
-    pictures: Pictures
-    readers: Values
-    codes: tuple[Mapping[int, ClassCodes], ...]  # of each image, by the index of the reader
-
-    def __repr__(self) -> str:
-        drawn = f" of {plural(len(self.readers), 'reader')}"
-        return f"Masks({self.pictures.describe(drawn)})"
-
-    @property
-    def images(self) -> Values:
-        """Ids of the images."""
-        return self.pictures.images
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shape of each image."""
-        return self.pictures.shapes
-
-    @property
-    def classes(self) -> Values:
-        """What pixels can be."""
-        return self.pictures.labels
 
     @classmethod
     def from_arrays(
@@ -264,7 +233,7 @@ class Masks:
         >>> masks.locate([3, 4, 12])
         [('a', 1, 1), ('b', 0, 0), ('b', 2, 2)]
         """
-        wanted, offsets = np.asarray(items), self.pictures.offsets
+        wanted, offsets = np.asarray(items), self.offsets
         if wanted.dtype.kind not in "iu" or wanted.ndim != 1 or ((wanted < 0) | (wanted >= offsets[-1])).any():
             expected = f"whole numbers from 0 to {offsets[-1] - 1}"
             raise parameter_error("items", "Masks.locate", expected, items)
@@ -275,26 +244,9 @@ class Masks:
             for i, pixel in zip(owner.tolist(), wanted.tolist(), strict=True)
         ]
 
-    def pixels(self, image: object) -> Indices:
-        """Return the items that are the pixels of an image, in its shape.
-
-        Examples
-        --------
-        >>> import consilience as cs
-        >>> masks = cs.Masks.from_arrays([[[0, 1, 1], [0, 0, 1]]])
-        >>> masks.pixels(0)
-        array([[0, 1, 2],
-               [3, 4, 5]])
-        """
-        names = self.images.tolist()
-        if image not in names:
-            raise parameter_error("image", "Masks.pixels", f"one of {listing(names)}", image)
-        i = names.index(image)
-        return np.arange(self.pictures.offsets[i], self.pictures.offsets[i + 1]).reshape(self.shapes[i])
-
     def arrays(self) -> dict[Any, dict[Any, Values]]:
         """Return the masks as they were given: ``{image: {reader: array}}``."""
-        readers, decode = self.readers.tolist(), self.pictures.decode
+        readers, decode = self.readers.tolist(), self.decode
         return {
             image: {readers[m]: decode(codes) for m, codes in by_reader.items()}
             for image, by_reader in zip(self.images.tolist(), self.codes, strict=True)
@@ -310,13 +262,13 @@ class FusedMasks(dict[Any, Values]):
         For each image the probability that the value of each pixel is right.
     """
 
-    def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
+    def __init__(self, pictures: Masks, codes: ClassCodes, confidence: Floats) -> None:
         super().__init__({image: pictures.decode(part) for image, part in pictures.split(codes).items()})
-        self.pictures = pictures
         self.confidence = pictures.split(confidence)
+        self.suffix, self._images = pictures.suffix, pictures.describe()
 
     def __repr__(self) -> str:
-        return f"FusedMasks({self.pictures.describe()})"
+        return f"FusedMasks({self._images})"
 
 
 # ------------------------------------------------------------------------------------------------------- encoding
@@ -336,7 +288,7 @@ def encode_masks(
 ) -> Masks:
     """Masks of arrays of numbers: image, reader, array, and what messages call it.
 
-    `classes` and `missing` are as for `Masks.from_arrays`, `suffix` as in `Pictures`.
+    `classes` and `missing` are as for `Masks.from_arrays`, `suffix` as in `Masks`.
     """
     if missing is not None and not is_whole(missing):
         raise parameter_error("missing", "Masks", "a whole number or None", missing)
@@ -372,7 +324,7 @@ def encode_masks(
         by_image[image][number[reader]] = codes
     images = encode_in_order_of_appearance(to_column(list(shapes), "Ids of images"))[1]
     sizes = tuple(shape for shape, _ in shapes.values())
-    return Masks(Pictures(images, sizes, labels, shown, missing, dtype, suffix), readers, tuple(by_image.values()))
+    return Masks(images, sizes, readers, labels, tuple(by_image.values()), shown, missing, dtype, suffix)
 
 
 def to_whole_numbers(array: Any, name: str) -> Values:
@@ -474,7 +426,7 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
                 keyword="gold",
             )
         codes = known.codes[i][0].ravel()
-        items.append(masks.pictures.offsets[image] + np.flatnonzero(codes >= 0))
+        items.append(masks.offsets[image] + np.flatnonzero(codes >= 0))
         labels.append(known.classes[codes[codes >= 0]])
     return {"item": np.concatenate(items), "label": np.concatenate(labels)}
 
@@ -482,35 +434,11 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------- the kind
 
 
-def find_same_masks(r: Answers) -> list[list[int]]:
-    """Groups of readers whose masks are the same, each by the indices of its members."""
-    from scipy.sparse.csgraph import connected_components  # which takes a while to load
-
-    answered = np.flatnonzero(np.diff(r.offsets))
-    if r.n_workers > MOST_READERS or not len(answered):
-        return []
-    starts = r.offsets[answered]
-    disputed = answered[np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)]
-    chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
-    answers, place = r.answers_about(chosen)
-    votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
-    votes[r.worker[answers], place] = r.label[answers]
-
-    same = np.zeros((r.n_workers, r.n_workers), bool)
-    for one, other in itertools.combinations(range(r.n_workers), 2):
-        a, b = votes[one], votes[other]
-        both = (a >= 0) & (b >= 0)
-        same[one, other] = (a == b)[both].all() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
-    n_groups, group = connected_components(same, directed=False)
-    groups = [np.flatnonzero(group == number).tolist() for number in range(n_groups)]
-    return [members for members in groups if len(members) > 1]
-
-
 @dataclass(frozen=True, eq=False)
 class MasksKind(Kind[Masks]):
-    """The images whose pixels the items are."""
+    """The images whose pixels the items are, without what readers drew."""
 
-    pictures: Pictures
+    pictures: Masks
 
     name = "masks"
     brought = Masks
@@ -524,7 +452,7 @@ class MasksKind(Kind[Masks]):
     @classmethod
     def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:
         """The class that readers gave to each pixel."""
-        return cls(brought.pictures), brought.to_responses()
+        return cls(replace(brought, codes=())), brought.to_responses()
 
     @classmethod
     def describe(cls, brought: Masks) -> str:
@@ -550,8 +478,26 @@ class MasksKind(Kind[Masks]):
         return TABLE
 
     def find_copies(self, r: Answers) -> list[list[int]]:
-        """Groups of readers whose masks are the same."""
-        return find_same_masks(r)
+        """Groups of readers whose masks are the same, each by the indices of its members."""
+        from scipy.sparse.csgraph import connected_components  # which takes a while to load
+
+        answered = np.flatnonzero(np.diff(r.offsets))
+        if r.n_workers > MOST_READERS or not len(answered):
+            return []
+        starts = r.offsets[answered]
+        disputed = answered[np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)]
+        chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
+        answers, place = r.answers_about(chosen)
+        votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
+        votes[r.worker[answers], place] = r.label[answers]
+        same = np.zeros((r.n_workers, r.n_workers), bool)
+        for one, other in itertools.combinations(range(r.n_workers), 2):
+            a, b = votes[one], votes[other]
+            both = (a >= 0) & (b >= 0)
+            same[one, other] = (a == b)[both].all() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
+        n_groups, group = connected_components(same, directed=False)
+        groups = [np.flatnonzero(group == number).tolist() for number in range(n_groups)]
+        return [members for members in groups if len(members) > 1]
 
     def collect(self, fused: Fused, labels: object) -> FusedMasks:  # noqa: ARG002
         """One mask for each image."""
@@ -562,14 +508,14 @@ def draw_masks(task: AnyKind, labels: FusedLabels, masks: Masks | None = None) -
     """One mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
     if masks is not None and not isinstance(masks, Masks):
         raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
-    pictures = masks.pictures if masks is not None else getattr(task, "pictures", None)
+    pictures = masks if masks is not None else getattr(task, "pictures", None)
     if pictures is None:
         raise ParameterError(
             "This model does not know of which images its items are pixels.",
             Sentence("If it was fitted to Masks, and loaded from a file, give them with {masks}."),
             keyword="masks",
         )
-    codes = lookup(pictures.labels, to_column(labels.classes))
+    codes = lookup(pictures.classes, to_column(labels.classes))
     if len(labels.codes) != pictures.offsets[-1] or (codes < 0).any():
         raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
     return FusedMasks(pictures, codes.astype(np.int8)[labels.codes], labels.confidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,6 @@ class SpansKind(Kind[Spans]):
     item = "word"
     argument = "spans"
     results = "spans"
-    cut_by_known = True
     no_update = (
         "Spans of texts cannot be added to a fit.",
         "Fit again, to the spans of all workers, with all known spans.",
@@ -127,14 +126,13 @@ class SpansKind(Kind[Spans]):
     @classmethod
     def list_losses(cls, brought: Spans, source: str, form: str, carried: Container[str]) -> list[str]:
         """What a format of spans, or a table, cannot hold."""
-        known = f"the known spans of {plural(len(brought.gold_documents), 'document')}"
-        has = (
-            ("confidence", brought.marks.confidence is not None, "the confidence of spans"),
-            ("tokens", brought.tokens is not None, "the tokens of the tool"),
-            ("gold", brought.gold is not None, known),
-            ("white space", True, "white space of the texts, where it is more than one blank between tokens"),
-        )
-        lost = [words for name, is_there, words in has if is_there and name not in carried]
+        has = {
+            "confidence": "the confidence of spans" if brought.marks.confidence is not None else "",
+            "tokens": "the tokens of the tool" if brought.tokens is not None else "",
+            "gold": f"the known spans of {plural(len(brought.gold_documents), 'document')}" if brought.gold else "",
+            "white space": "white space of the texts, where it is more than one blank between tokens",
+        }
+        lost = [words for name, words in has.items() if words and name not in carried]
         if form == source:
             return lost
         if form in cls.layouts:
@@ -158,21 +156,25 @@ class SpansKind(Kind[Spans]):
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise an error unless the tokens of fused documents are the items, and all tokens are within their texts."""
-        if keys is None or "sequence" not in keys:
-            raise ValueError("it has texts, but no sequences")
         offsets, start, end, fused = self.offsets, self.start, self.end, self.fused
-        sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(self.documents)
-        is_cut = len(offsets) == n_documents + 1 and offsets[0] == 0 and offsets[-1] == len(start) == len(end)
-        if not is_cut or (np.diff(offsets) < 0).any() or (end <= start).any():
-            raise ValueError("the tokens are not those of the documents")
-        if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
-            raise ValueError("the documents are not those of the sequences")
-        if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
-            raise ValueError("the tokens are not the items")
-        if self.texts is not None:
-            lengths = np.array([len(text) for text in self.texts], np.int64)
-            if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
-                raise ValueError("the tokens are not those of the texts")
+        n_documents = len(self.documents)
+        lengths = [len(text) for text in self.texts or ()]
+        is_sound = (
+            keys is not None
+            and "sequence" in keys
+            and len(offsets) == n_documents + 1
+            and offsets[0] == 0
+            and offsets[-1] == len(start) == len(end)
+            and (np.diff(offsets) >= 0).all()
+            and (end > start).all()
+            and (np.diff(fused) > 0).all()
+            and (fused < n_documents).all()
+            and np.array_equal(np.diff(offsets)[fused], np.bincount(encode_in_order_of_appearance(keys["sequence"])[0]))
+            and (self.texts is None or len(lengths) == n_documents)
+            and (self.texts is None or (end <= np.repeat(np.array(lengths, np.int64), np.diff(offsets))).all())
+        )
+        if not is_sound:
+            raise ValueError("the tokens are not those of the texts and items")
         for array in (offsets, start, end, fused):
             freeze(array)
 
@@ -199,12 +201,14 @@ class SpansKind(Kind[Spans]):
         tokens = slice(int(self.offsets[document]), int(self.offsets[document + 1]))
         return self.texts[document], self.start[tokens], self.end[tokens]
 
-    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
+    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any]:
         """How many spans were marked, and how many there are now, with their mean confidence."""
-        confidence = np.asarray(tabulate_spans(self, fused)["confidence"])
-        begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
+        confidence, marked = np.asarray(tabulate_spans(self, fused)["confidence"]), None
+        if answers is not None:
+            begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
+            marked = int(begins[answers.label].sum())
         return {
-            "marked": int(begins[answers.label].sum()),
+            "marked": marked,
             "documents": len(self.documents),
             "fused": len(confidence),
             "mean_confidence": float(confidence.mean()) if len(confidence) else None,
@@ -212,11 +216,11 @@ class SpansKind(Kind[Spans]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """In words how many spans the labels make, and how sure these are."""
-        table = tabulate_spans(self, fused)
-        if not len(table["start"]):
+        made = self.summarise(None, fused)
+        if not made["fused"]:
             return "There are no spans among the labels."
-        found, mean = f"The labels make {plural(len(table['start']), 'span')}", np.mean(np.asarray(table["confidence"]))
-        return f"{found}, with a mean confidence of {mean:.1%}." if is_sure else f"{found}."
+        found = f"The labels make {plural(made['fused'], 'span')}"
+        return f"{found}, with a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{found}."
 
     def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """The fused spans with their texts."""
