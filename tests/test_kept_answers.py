@@ -171,7 +171,7 @@ def test_damaged_answers_are_explained(tmp_path):
         ("answers", None, "there is no array 'given/answers/label'"),
         ("answers", {}, "the entry of given/answers 'background', 'columns'"),
         ("format", "excel", "given/answers/format cannot be 'excel'"),
-        ("background", 3, "given/answers/background cannot be 3"),
+        ("background", 3, "out of bounds"),
     ],
 )
 def test_a_header_must_describe_the_answers(entry, value, expected, tmp_path):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import consilience as cs
 from consilience import kinds, models
@@ -114,9 +115,9 @@ def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
 class Means:
     """The mean of the numbers given to each item."""
 
-    shapes: ClassVar = {"items": "N: values", "value": "N: finite"}
-    items: Any
-    value: np.ndarray
+    shapes: ClassVar = {"items": "N", "value": "N: finite"}
+    items: NDArray[Any]
+    value: NDArray[np.float64]
     backend: str
 
 

@@ -2,13 +2,12 @@
 
 The header has the fields of the records of a result. In place of an array or a column stands the word, and the member
 has the path of its field as its name, such as ``arrays/estimates/structure/mean.npy``. What may stand there follows
-from the type of the field, and from its shape in the table `SHAPES`: kernels trust their arrays, and check no index.
+from the type of the field, and for all that kernels index by from its shape in the table `SHAPES`.
 
-A shape is a text such as ``"N K: distributions"``: the axes, and a name of `VALUES`. An axis is a product of letters:
-N items, M workers, K classes, L labels, A answers (the labels, and silence where that is one), P previous answers (the
-labels, and none); or a number, or "*" for any length. Numbers in the header have no axes: ``": positive"``. A tuple
-holds the texts that are allowed. None says that a field is not saved. Fields without an entry hold any number or text
-of their type. Worker models, and results of other rooms, bring such a dict along, as `shapes`.
+A shape is a text such as ``"N K: distributions"``: the axes, and perhaps a name of `VALUES`. An axis is a product of
+letters: N items, M workers, K classes, L labels, A answers (the labels, and silence where that is one), P previous
+answers (the labels, and none); or a number, or "*" for any length. A tuple holds the texts that are allowed. None says
+that a field is not saved. Worker models, and results of other rooms, bring such a dict along, as `shapes`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import os
 import re
 import types
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -48,8 +47,7 @@ from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.em import Learned
 from ..inference.estimator import Estimator, LabelEstimator
-from ..inference.features import Judge, LinearJudge
-from ..inference.hidden_answers import POWERS
+from ..inference.features import LinearJudge
 from ..inference.starts import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
@@ -70,135 +68,70 @@ REMEDY = "Save the model again, or fit again."
 
 # ------------------------------------------------------------------------------------------------------------- shapes
 
-FLOAT = ("<f8",)
-WHOLE = ("|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")  # in as few bytes as they need
 LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.nextafter(0, 1))
-# The types that values are saved in, the smallest and the largest, and what they are in words. A letter stands for the
-# indices of so many things.
-VALUES: dict[str, tuple[tuple[str, ...], float, float | str, str]] = {
-    "distributions": (FLOAT, 0, 1, "probabilities that sum to 1"),
-    "label distributions": (FLOAT, 0, 1, "probabilities that sum to 1"),
-    "votes": (("<f4",), 0, 1, "probabilities that sum to 1"),
-    "probabilities": (FLOAT, 0, 1, "probabilities"),
-    # What the E-step multiplies in place of probabilities.
-    "log weights": (FLOAT, -np.inf, 0, "logarithms of probabilities"),
-    "ends": (FLOAT, 0, 1, "probabilities, or nothing"),
-    "shares": (FLOAT, SMALLEST, 1, "weights in (0, 1]"),
-    "not negative": (FLOAT, 0, LARGEST, "finite numbers >= 0"),
-    "positive": (FLOAT, SMALLEST, LARGEST, "finite numbers > 0"),
-    "finite": (FLOAT, -LARGEST, LARGEST, "finite numbers"),
-    "figures": (FLOAT, -LARGEST, LARGEST, "finite numbers, or nothing"),
-    # It may be minus infinity, where something impossible was known.
-    "objectives": (FLOAT, -np.inf, LARGEST, "values of an objective"),
-    "counts": (FLOAT, 0, LARGEST, "finite counts"),
-    "whole": (WHOLE, 0, 2**53, "counts"),
-    "steps": (WHOLE, -(2**31), 2**31, "whole numbers"),
-    "items": (WHOLE, 0, "N", "indices of items"),
-    "workers": (WHOLE, 0, "M", "indices of workers"),
-    "labels": (WHOLE, 0, "L", "indices of labels"),
-    "classes": (WHOLE, 0, "K", "indices of classes"),
-    "known classes": (WHOLE, -1, "K", "indices of classes, or -1"),
-    "truths": (("|b1",), 0, 1, "truth values"),
+# The smallest and the largest, and what they are in words. A letter stands for the indices of so many things.
+VALUES: dict[str, tuple[float, float | str, str]] = {
+    "distributions": (0, 1, "probabilities that sum to 1"),
+    "label distributions": (0, 1, "probabilities that sum to 1"),
+    "probabilities": (0, 1, "probabilities"),
+    "log weights": (-np.inf, 0, "logarithms of probabilities"),
+    "positive": (SMALLEST, LARGEST, "finite numbers > 0"),
+    "finite": (-LARGEST, LARGEST, "finite numbers"),
+    "counts": (0, LARGEST, "finite counts"),
+    "workers": (0, "M", "indices of workers"),
+    "labels": (0, "L", "indices of labels"),
+    "classes": (0, "K", "indices of classes"),
+    "known classes": (-1, "K", "indices of classes, or -1"),
 }
-# Rows along this axis sum to 1.
-SUMS = {"distributions": -1, "label distributions": 1, "votes": -1}
-# Up to this, and probabilities of four bytes up to that.
-TOLERANCE, VOTE_TOLERANCE = 1e-6, 1e-4
-GAPS = ("ends", "figures")
-# The types of whole numbers in a result.
-WIDTHS = {"workers": "<i4", "labels": "<i4", "known classes": "<i4"}
-# Columns of ids or of text, none of them missing: as Arrow has them, as an array, distinct ones, as a list of text.
-COLUMNS = ("column", "values", "names", "texts")
+# Rows along this axis sum to 1, up to rounding.
+SUMS = {"distributions": -1, "label distributions": 1}
 
-STRUCTURE: Mapping[str, Shape] = {"mean": "K: distributions", "weights": "K: probabilities", "bound": ": objectives"}
+STRUCTURE: Mapping[str, Shape] = {"mean": "K: distributions", "weights": "K: probabilities"}
 SUMMARY: Mapping[str, Shape] = {"log_normaliser": None, "mass": "K: counts"}
 # By the name of a record and of its field.
 SHAPES: dict[str, Mapping[str, Shape]] = {
     "Result": {
-        "model": None,
-        "n_answers": "M: whole",
+        "n_answers": "M: counts",
         "backend": tuple(BACKENDS),
         "prior": "K: distributions",
-        "copies": ": workers",
-        "chance": "M: ends",
-        "raters": "M 5: figures",
-        "blocked": "*: values",
+        "chance": "M",
+        "raters": "M 5",
         "span_confidence": "*: probabilities",
-        **dict.fromkeys(("workers", "drift", "n_blocked", "voting", "vote", "findings", "update")),
+        **dict.fromkeys(("model", "workers", "drift", "n_blocked", "voting", "vote", "findings", "update")),
     },
-    "Names": {"workers": "M: names", "labels": "L: names", "classes": "K: names"},
+    "Names": {"workers": "M", "labels": "L", "classes": "K"},
     "Labels": {
-        "keys": "N: column",
-        "classes": None,
-        "positions": None,
+        "keys": "N",
         "codes": "N: classes",
         "posterior": "N K: distributions",
         "uncalibrated": "N K: distributions",
-        "known": "N: truths",
+        "known": "N",
         "rule": ("", "sequence", "median"),
+        **dict.fromkeys(("classes", "positions")),
     },
+    "Intervals": {"workers": "M 4", "prior": "2 K", "expected": "2"},
     # What it was fitted to. Counts stand for offsets, and steps between the ends of edges for neighbours.
     "Given": {"log_prior": None},
-    "Gold": {"codes": "N: known classes", "judging": "N: truths"},
+    "Gold": {"codes": "N: known classes", "judging": "N"},
     "Answers": {
-        "offsets": "N: whole",
+        "offsets": "N: counts",
         "worker": "*: workers",
         "label": "*: labels",
-        "weight": "*: shares",
-        "order": "*: figures",
-        "soft": "* L: votes",
-        "background": ": classes",
+        "soft": "* L: distributions",
         "format": ("", *(dialect.name for dialect in DIALECTS)),
         **dict.fromkeys(
             ("workers", "labels", "classes", "keys", "backend", "normalised", "positions", "origin", "gold")
         ),
         **dict.fromkeys(("silence_weight", "leader", "share", "declares_order", "budget")),
     },
-    "Graph": {"items": None, "offsets": "N: whole", "neighbours": "*: steps", "weights": "*: positive"},
-    "Course": {"trace": "*: objectives", "starts": "*: objectives", "smoothing": ": not negative"},
-    "Intervals": {"workers": "M 4: ends", "prior": "2 K: ends", "expected": "2: ends", "levels": "2 3: figures"},
+    "Graph": {"items": None, "offsets": "N: counts", "weights": "*: positive"},
     "Learned": {
         "confusion": "M K A: distributions",
         "counts": "M L K: counts",
         "crowd": "1 A K: label distributions",
-        "weight_scale": ": positive",
     },
-    "Sums": {
-        "chances": "3 M: counts",
-        "judged": "2 M: counts",
-        "votes": "3: counts",
-        "scores": "2 * *: finite",
-        "lack": "K: finite",
-        "moments": "2 K: counts",
-        "meant": "K: probabilities",
-        "sizes": "2: counts",
-    },
-    "Calibrated": {
-        "powers": ": positive",
-        "log_weights": f"{len(POWERS)}: finite",
-        "known_scores": f"{len(POWERS)}: finite",
-        "predicted": None,
-        "blind_accuracy": ": probabilities",
-        "blind": "* K: distributions",
-    },
-    "Calibration": {"power": ": positive", "power_before": ": positive"},
-    "ComparedOpinions": {
-        "item": "*: items",
-        "crowd_code": "*: classes",
-        "crowd_share": "*: probabilities",
-        "classifier_code": "*: classes",
-        "classifier_share": "*: probabilities",
-        "counts": "K K: counts",
-    },
-    "Guide": {"blended_shares": "K: distributions", "shares": "K: distributions"},
-    "LinearJudge": {
-        "centre": "D: finite",
-        "scale": "D: positive",
-        "weights": "J D: finite",
-        "offsets": "J: finite",
-        "codes": "J: classes",
-    },
-    "Comparison": {"share_known": ": probabilities", "alpha_level": ("nominal", "ordinal", "interval")},
+    "Calibrated": {"predicted": None},
+    "LinearJudge": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
     # Structures, with their summaries.
     "IndependentParameters": STRUCTURE,
     "ChainParameters": {
@@ -207,11 +140,9 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "end_factor": "K: probabilities",
         "initial": "K: distributions",
         "transition": "K K: distributions",
-        "coupling": ": probabilities",
         **STRUCTURE,
     },
     "FieldParameters": {
-        "coupling": ": not negative",
         "pull": "K: finite",
         "inference": ("mean_field", "icm", "belief_propagation"),
         **STRUCTURE,
@@ -219,46 +150,21 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     "SetsParameters": {"shares": "T: probabilities", **STRUCTURE},
     "Summary": SUMMARY,
     "ChainSummary": {"start": "K: counts", "pairs": "K K: counts", **SUMMARY},
-    "FieldSummary": {"coupling": ": not negative", **SUMMARY},
-    "SetsSummary": {"fits": "*: counts", **SUMMARY},
-    # Kinds, questions and rankings.
-    "TableKind": {"origin": None, "question": None},
-    "TagsKind": {"tags": "*: values", "origin": None, "question": None},
-    "SpansKind": {
-        "documents": "*: values",
-        "texts": "*: texts",
-        **dict.fromkeys(("offsets", "start", "end", "fused"), "*: whole"),
-    },
-    "Shared": {"own": ": probabilities", "easiness": ": positive", "trace": "*: finite"},
+    "FieldSummary": SUMMARY,
+    "SetsSummary": SUMMARY,
+    # Kinds and rankings.
+    "TableKind": dict.fromkeys(("origin", "question")),
+    "SpansKind": dict.fromkeys(("offsets", "start", "end", "fused"), "*: counts"),
+    "TagsKind": dict.fromkeys(("origin", "question")),
     "Ranking": {
-        "candidates": "C: names",
-        "workers": "M: names",
-        **dict.fromkeys(("part", "rank", "rank_low", "rank_high"), "C: whole"),
-        "score": "C: finite",
+        **dict.fromkeys(("candidates", "part", "rank", "rank_low", "rank_high", "score"), "C"),
         "covariance": "C C: finite",
-        "tallies": "3 C: not negative",
-        **dict.fromkeys(("asked", "discrimination_error", "bias_error"), "M: not negative"),
-        **dict.fromkeys(("discrimination", "bias", "agreement", "tied", "first"), "M: figures"),
-        "counts": ": not negative",
-        "log_tie": ": objectives",
-        "spreads": ": positive",
+        "tallies": "3 C",
+        **dict.fromkeys(("workers", "asked", "discrimination", "discrimination_error", "bias", "bias_error"), "M"),
+        **dict.fromkeys(("agreement", "tied", "first"), "M"),
         "backend": tuple(BACKENDS),
     },
-    "SoftCheck": {"way": ("temperatures", "mean")},
-    "WayScore": {"way": ("temperatures", "mean")},
 }
-
-
-def hold(array: NDArray[Any], values: str, sizes: Mapping[str, int]) -> bool:
-    """Whether an array holds such values."""
-    _, least, most, _ = VALUES[values]
-    tolerance = VOTE_TOLERANCE if values == "votes" else TOLERANCE if array.dtype.kind == "f" and most in (0, 1) else 0
-    largest = sizes[most] - 1 if isinstance(most, str) else most + tolerance
-    looked_at = array[~np.isnan(array)] if values in GAPS else array
-    right = bool(((looked_at >= least) & (looked_at <= largest)).all())
-    if right and values in SUMS:
-        right = bool((np.abs(array.sum(axis=SUMS[values], dtype=np.float64) - 1) <= tolerance).all())
-    return right
 
 
 def find_length(axis: str, sizes: Mapping[str, int]) -> int | None:
@@ -277,30 +183,28 @@ def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int
     Traceback (most recent call last):
     ValueError: prior does not hold probabilities that sum to 1
     """
-    axes, values = shape.split(": ")
-    accepted, *_, words = VALUES[values]
+    axes, _, values = shape.partition(": ")
     lengths = [find_length(axis, sizes) for axis in axes.split()]
     alike = all(length in (None, size) for length, size in zip(lengths, array.shape, strict=False))
     if not alike or len(lengths) != array.ndim:
         wanted = ", ".join("any" if length is None else str(length) for length in lengths)
         raise ValueError(f"{name} has the shape {array.shape}, and not ({wanted})")
-    if array.dtype.str not in accepted:
-        raise ValueError(f"{name} holds values of type {array.dtype.str}, and not {' or '.join(accepted)}")
     for axis, size in zip(axes.split(), array.shape, strict=True):
         if axis.isalpha() and len(axis) == 1:
             sizes.setdefault(axis, size)
-    if not hold(array, values, sizes):
+    if not values:
+        return
+    least, most, words = VALUES[values]
+    tolerance = (1e-4 if array.dtype.itemsize == 4 else 1e-6) if array.dtype.kind == "f" else 0
+    largest = sizes[most] - 1 if isinstance(most, str) else min(most + tolerance, LARGEST)
+    right = bool(((array >= least) & (array <= largest)).all())
+    if values in SUMS:
+        right = right and bool((np.abs(array.sum(axis=SUMS[values], dtype=np.float64) - 1) <= tolerance).all())
+    if not right:
         raise ValueError(f"{name} does not hold {words}")
 
 
-def join(path: str, name: str) -> str:
-    """The path of a field."""
-    return f"{path}/{name}" if path else name
-
-
-def is_record(kind: Any) -> bool:
-    """Whether a type is a dataclass or a NamedTuple."""
-    return isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields"))
+# ------------------------------------------------------------------------------------------------------------- fields
 
 
 def shapes_of(part: Any) -> Mapping[str, Shape]:
@@ -309,12 +213,34 @@ def shapes_of(part: Any) -> Mapping[str, Shape]:
     return found
 
 
+def is_record(kind: Any) -> bool:
+    """Whether a type is a dataclass or a NamedTuple."""
+    return isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields"))
+
+
 @cache
 def list_fields(part: Any) -> dict[str, Any]:
     """The types of the fields of a record that are saved."""
     hints, shapes = get_type_hints(part), shapes_of(part)
     names = [field.name for field in fields(part) if field.init] if is_dataclass(part) else part._fields
     return {name: hints[name] for name in names if shapes.get(name, "") is not None}
+
+
+def find_dtype(hint: Any) -> Any:
+    """The type of the entries of an array of this type; None for a vocabulary, `object` for a column."""
+    if types.NoneType in get_args(hint):
+        hint = next(each for each in get_args(hint) if each is not types.NoneType)
+    if pa.Array in get_args(hint):
+        return object
+    (dtype,) = get_args(get_args(hint)[1])
+    if dtype is Any:
+        return None
+    return dtype if isinstance(dtype, type) else np.int64
+
+
+def join(path: str, name: str) -> str:
+    """The path of a field."""
+    return f"{path}/{name}" if path else name
 
 
 def compare_names(what: str, expected: Iterable[str], found: object) -> None:
@@ -344,41 +270,39 @@ def write_model(path: str | os.PathLike[str], model: str, parameters: Mapping[st
     arrays: dict[str, NDArray[Any]] = {}
     columns: dict[str, Column] = {}
 
-    def pack(value: Any, path: str, shape: Shape = "") -> object:
+    def pack(value: Any, path: str, hint: Any = None) -> object:
         """What stands for a value in the header."""
         if value is None or isinstance(value, (str, bool, int, float)):
             return value
-        if isinstance(shape, str) and shape.rpartition(": ")[2] in COLUMNS and not isinstance(value, Mapping):
+        if isinstance(value, pa.Array) or (isinstance(value, np.ndarray) and find_dtype(hint) in (None, object)):
             columns[path] = to_column(value)
             return "column"
         if isinstance(value, np.ndarray):
             arrays[path] = narrow(value) if value.dtype.kind in "iu" else value
             return "array"
         if is_record(type(value)):
-            kind: Any = type(value)
-            shapes = shapes_of(kind)
-            named = {name: getattr(value, name) for name in list_fields(kind)}
-            packed = {name: pack(each, join(path, name), shapes.get(name, "")) for name, each in named.items()}
+            hints = list_fields(cast(Any, type(value)))
+            packed = {name: pack(getattr(value, name), join(path, name), each) for name, each in hints.items()}
             return {"name": value.name, **packed} if isinstance(value, Kind) else packed
         if isinstance(value, Mapping):
-            return {name: pack(each, join(path, name), shape) for name, each in value.items()}
+            inner = get_args(hint)[1] if hint else None
+            return {name: pack(each, join(path, name), inner) for name, each in value.items()}
         return [pack(each, path) for each in value] if isinstance(value, (list, tuple)) else value.item()
 
     entry = {"model": model, "parameters": parameters, "fusion": pack(fusion, "")}
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
-            odd = next((entry for entry in column if isinstance(to_column([entry]), np.ndarray)), column[0])
+            odd = next((each for each in column if isinstance(to_column([each]), np.ndarray)), column[0])
             problem = f"is a {type(odd).__name__}, and only text, numbers, booleans and times can be written."
             if isinstance(odd, str):
                 problem = "has half a character (a lone surrogate), which no encoding knows."
-            raise StoreError(
-                f"Cannot save the {name.rpartition('/')[2]}: {shorten(odd)} {problem}", "Use other ids, such as text."
-            )
-    text, target = json.dumps({"format": FORMAT, "version": VERSION, **entry}, indent=1).encode(), Path(path)
+            what = f"Cannot save the {name.rpartition('/')[2]}: {shorten(odd)}"
+            raise StoreError(f"{what} {problem}", "Use other ids, such as text.")
+    target = Path(path)
     with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         # Opened by its name, a member has the same date whenever it is written.
         with archive.open(HEADER, "w") as member:
-            member.write(text)
+            member.write(json.dumps({"format": FORMAT, "version": VERSION, **entry}, indent=1).encode())
         for name, array in arrays.items():
             with archive.open(f"arrays/{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
@@ -458,14 +382,6 @@ def from_plain(value: object) -> object:
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
-SCALARS: dict[Any, Callable[[Any], bool]] = {
-    int: lambda value: type(value) is int and 0 <= value < 2**63,
-    Any: lambda value: value is None or SCALARS[int](value),  # a background: the index of a class
-    float: lambda value: type(value) is float or (type(value) is int and abs(value) < 2**63),
-    bool: lambda value: type(value) is bool,
-    str: lambda value: type(value) is str,
-}
-
 
 class SavedModel:
     """What a file says of a model. It is read part by part, each after those that it depends on.
@@ -488,7 +404,7 @@ class SavedModel:
         self.parameters = {name: from_plain(value) for name, value in entry["parameters"].items()}
         self.parts = parts  # arrays and columns that were not looked at yet, by their members
         self.sizes: dict[str, int] = {}  # how many there are of what a letter stands for
-        self.kinds: dict[Any, type] = {Judge: LinearJudge}  # what parts of these types are in this model
+        self.kinds: dict[Any, type] = {}  # what parts of these types are in this model
         self.known: dict[str, Any] = {}  # fields that are not saved, since they are known otherwise
 
     def read_result(self, model: LabelEstimator) -> Result:
@@ -527,6 +443,7 @@ class SavedModel:
             found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
             if name == "names" and part is Result:  # which labels have too
                 self.known.update(found[name]._asdict())
+                self.sizes["P"] = self.sizes["L"] + 1  # previous answers: the labels, and none
             if name == "kind" and part is Learned:
                 if found[name] not in WORKERS:
                     raise misfit(join(path, name), found[name])
@@ -537,18 +454,11 @@ class SavedModel:
         """A value of a type, which has a shape."""
         if entry is None and types.NoneType in get_args(hint):
             return None
-        if isinstance(shape, Mapping):  # arrays by name
-            compare_names(f"array of {path}", shape, entry)
-            return {name: self.take(each, join(path, name), shape[name]) for name, each in entry.items()}
-        axes, _, values = shape.rpartition(": ") if isinstance(shape, str) else ("", "", "")
-        if axes and isinstance(entry, dict):
-            return {name: self.take(each, join(path, name), f"{axes}: {values}") for name, each in entry.items()}
-        if axes:
-            return self.take(entry, path, f"{axes}: {values}")
-
-        if get_origin(hint) in (Union, types.UnionType):
+        if get_origin(hint) in (Union, types.UnionType) and pa.Array not in get_args(hint):
             hint = next(each for each in get_args(hint) if each is not types.NoneType)
         kind, inner = get_origin(hint) or hint, [each for each in get_args(hint) if each is not ...]
+        if kind is np.ndarray or pa.Array in inner:
+            return self.take(find_dtype(hint), entry, path, cast(str, shape))
         if kind is Kind:
             made = name_saved().get(str(entry.get("name"))) if isinstance(entry, dict) else None
             if made is None:
@@ -556,23 +466,25 @@ class SavedModel:
             return self.read_part(made, {name: each for name, each in entry.items() if name != "name"}, path)
         if kind in self.kinds or is_record(kind):
             return self.read_part(self.kinds.get(kind, kind), entry, path)
-        if kind in SCALARS:
-            is_right = SCALARS[kind](entry) and (not isinstance(shape, tuple) or entry in shape)
-            if not is_right or (values and entry is not None and not hold(np.asarray(entry), values, self.sizes)):
+        if isinstance(kind, type) and issubclass(kind, Mapping):
+            shapes = shape if isinstance(shape, Mapping) else dict.fromkeys(entry, shape)
+            compare_names(f"array of {path}", shapes, entry)
+            return {name: self.read(inner[1], each, join(path, name), shapes[name]) for name, each in entry.items()}
+        if kind in (list, tuple):
+            is_row = kind is tuple and ... not in get_args(hint)  # with an entry for each type
+            if not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
                 raise misfit(path, entry)
-            return entry
-        if issubclass(kind, Mapping) and isinstance(entry, dict):
-            return {name: self.read(inner[1], each, join(path, name), shape) for name, each in entry.items()}
-        is_row = kind is tuple and ... not in get_args(hint)  # with an entry for each type
-        if issubclass(kind, Mapping) or not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
+            return kind(self.read(inner[n if is_row else 0], each, path, shape) for n, each in enumerate(entry))
+        if kind is Any:  # a background: the index of a class
+            kind = type(entry) if entry is None else int
+        is_right = type(entry) is kind or (kind is float and type(entry) is int)
+        if not is_right or (isinstance(shape, tuple) and entry not in shape) or (kind is int and entry < 0):
             raise misfit(path, entry)
-        entries = [self.read(inner[n if is_row else 0], each, path, shape) for n, each in enumerate(entry)]
-        return tuple(entries) if kind is tuple else entries
+        return entry
 
-    def take(self, entry: object, path: str, shape: str) -> Any:
+    def take(self, dtype: Any, entry: object, path: str, shape: str) -> Any:
         """An array of this shape, or a column of ids; either may define how many there are of something."""
-        length, values = shape.split(": ")
-        what, suffix = ("column", "arrow") if values in COLUMNS else ("array", "npy")
+        what, suffix = ("column", "arrow") if dtype in (None, object) else ("array", "npy")
         if entry != what:
             raise misfit(path, entry)
         member = f"{what}s/{path}.{suffix}"
@@ -580,19 +492,20 @@ class SavedModel:
             raise ValueError(f"the {what} {path!r} is missing")
         part = self.parts.pop(member)
         if what == "array":
-            check_shape(member, part, shape, self.sizes)
-            whole = WIDTHS.get(values, "<i8") if part.dtype.kind in "iu" else part.dtype
-            return freeze(np.asarray(part, whole, order="C"))
-        if length != "*" and self.sizes.setdefault(length, len(part)) != len(part):
-            raise ValueError(f"{path} has {len(part):,} entries, and not {self.sizes[length]:,}")
-        if length == "L":
-            self.sizes["P"] = len(part) + 1  # previous answers: the labels, and none
-        if values == "column":
+            kinds = "iu" if np.dtype(dtype).kind == "i" else np.dtype(dtype).kind
+            if part.dtype.kind not in kinds:
+                raise ValueError(f"{member} holds values of type {part.dtype}")
+            if shape:
+                check_shape(member, part, shape, self.sizes)
+            return freeze(np.asarray(part, np.int32 if shape.endswith(": labels") else dtype, order="C"))
+        if shape and self.sizes.setdefault(shape, len(part)) != len(part):
+            raise ValueError(f"{path} has {len(part):,} entries, and not {self.sizes[shape]:,}")
+        if dtype is object:
             return part
         column = decode_categories(part)
-        if values == "names" and len(pc.unique(column)) < len(column):
+        if shape and len(pc.unique(column)) < len(column):
             raise ValueError(f"the {path} are not distinct")
-        return column.cast(pa.string()).to_pylist() if values == "texts" else to_values(column)
+        return to_values(column)
 
 
 @contextmanager
@@ -641,20 +554,18 @@ def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise zipfile.BadZipFile(f"its {HEADER} does not say so")
     version = header.get("version")
-    if type(version) is not int or version < 1:
-        raise ValueError(f"{HEADER} names no version, but {shorten(version)}")
-    if version > VERSION:
+    if version != VERSION:
         raise StoreError(
-            f"{file.filename} was saved by a newer release of consilience (version {version} of the format; "
-            f"this release reads up to {VERSION}).",
-            "Upgrade consilience, or fit again.",
+            f"{file.filename} was saved by another release of consilience (version {shorten(version)} of the format; "
+            f"this release reads {VERSION}).",
+            "Use that release, or fit again.",
         )
     return header
 
 
 def restore_given(found: Result) -> Given:
     """What a model was fitted to, with all that is saved elsewhere in the file."""
-    (r, gold, graph, *_), names, keys = found.given, found.names, found.labels.keys
+    (r, _, graph, *_), names, keys = found.given, found.names, found.labels.keys
     if r is None:
         return found.given._replace(graph=None)
     items: Values | Sequences
@@ -687,4 +598,4 @@ def restore_given(found: Result) -> Given:
         if (neighbours < 0).any() or (neighbours >= r.n_items).any():
             raise ValueError("an edge must join two items")
         graph = replace(graph, neighbours=freeze(neighbours.astype(np.int32)))
-    return found.given._replace(answers=r, gold=gold, graph=graph)
+    return found.given._replace(answers=r, graph=graph)
