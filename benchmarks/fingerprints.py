@@ -743,8 +743,7 @@ def score_held_out_structures() -> Results:
 @run("graph/check")
 def check_graph() -> Results:
     given = network()
-    model = cs.MarkovField(coupling=0.4).fit(**given)
-    return {"": model.check_graph(**given)}
+    return {"": cs.fuse(given["responses"], given["graph"], coupling=0.4).graph_check_}
 
 
 def plan(model: Any) -> Results:

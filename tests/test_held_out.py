@@ -8,6 +8,7 @@ import pytest
 import consilience as cs
 from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, renew_as_found
+from consilience.checks.graph_check import check_graph
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.hidden_answers import SHRINKAGE
@@ -117,7 +118,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
         compare_with_vote(model, model.result_, Source(r), graph, cs.engines.Threads())
         plain = renew(model, calibration="none").fit(r, graph=graph)
         assert renew_as_found(plain, plain.result_).calibration == "none"
-    model.check_graph(network.responses, network.graph)
+    check_graph(model, model.result_, Source(network.responses), network.graph, cs.engines.Threads())
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)
 

@@ -313,18 +313,16 @@ def test_the_coupling_that_is_learned(inference, homophily):
 def test_checking_the_graph():
     crowd = network(1000, answers_per_item=None, degree=5, seed=1)
     r, graph = crowd.responses, crowd.graph
-    model = cs.MarkovField().fit(r, graph=graph)
-    check = model.check_graph(r, graph)
+    model = cs.fuse(r, graph=graph)
+    check = model.graph_check_
     assert check.sound
-    assert check == model.check_graph(r, graph)
     assert check.coupling == model.coupling_
     assert str(check).startswith("The graph is informative about these labels: neighbouring items agree more than by")
     assert f"coupling {model.coupling_:.2f}" in str(check)
     assert check.changed == np.mean(model.labels_ != cs.DawidSkene().fit(r).labels_)
 
     noise = graph.shuffled(7)
-    check = cs.MarkovField().fit(r, graph=noise).check_graph(r, noise)
-    assert not check.sound
+    assert not cs.fuse(r, graph=noise).graph_check_.sound
 
 
 # ------------------------------------------------------------------------------------------------------- optima

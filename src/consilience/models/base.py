@@ -16,7 +16,7 @@ from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
 from ..checks.register import complete
 from ..engines import open_engine
-from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, listing, parameter_error, shorten
+from ..errors import NotFittedError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten
 from ..inference import estimator
 from ..inference.estimator import Fitted, LabelEstimator, describe_call, list_defaults
 from ..kernels import Floats
@@ -43,10 +43,9 @@ if TYPE_CHECKING:
 # Labels that a notebook shows.
 FIRST = 5
 Value = TypeVar("Value")
-# Where attributes and methods apply that not all fitted models have; see `Found.missing`, too.
+# Attributes that apply where they are not empty, and where methods apply that not all fitted models have.
+OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
 APPLIES: dict[str, Callable[[Result], bool]] = {
-    "comparison_": lambda found: found.by_fuse,
-    "copies_": lambda found: bool(found.copies),
     **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
     "to_masks": lambda found: found.task.name == "masks",
     "drift_report": lambda found: found.drift is not None,
@@ -59,13 +58,10 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
 
 
 class Found(Generic[Value]):
-    """An attribute of a fitted model, which reads from its result.
+    """An attribute of a fitted model, which reads from its result; None where the fit had nothing to say of it."""
 
-    Where it is None and that should not be, `missing` says why, and what to do.
-    """
-
-    def __init__(self, read: Callable[[Result], Value], doc: str, missing: tuple[str, ...] = ()) -> None:
-        self.read, self.missing = read, missing
+    def __init__(self, read: Callable[[Result], Value], doc: str) -> None:
+        self.read = read
         self.__doc__ = doc
 
     @overload
@@ -73,12 +69,7 @@ class Found(Generic[Value]):
     @overload
     def __get__(self, model: Model, owner: type) -> Value: ...
     def __get__(self, model: Model | None, owner: type) -> Self | Value:
-        if model is None:
-            return self
-        value = self.read(model.result_)
-        if value is None and self.missing:
-            raise NotFittedError(*self.missing)
-        return value
+        return self if model is None else self.read(model.result_)
 
     def __set__(self, model: Model, value: object) -> None:
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
@@ -113,13 +104,13 @@ class Model(Fitted[Result], LabelEstimator):
         "Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`.",
     )
     comparison_ = Found(
-        lambda found: need_fuse(found, found.comparison),
-        "The comparison with majority vote, of a model that `fuse` made.",
+        lambda found: found.comparison, "The comparison with majority vote, of a model that `fuse` made."
     )
     graph_check_ = Found(
-        lambda found: found.graph_check,
-        "What a shuffled graph tells, of a model that `fuse` made with a graph.",
-        ("No graph was checked: that is done by fuse.", "Call fuse(source, graph)."),
+        lambda found: found.graph_check, "What a shuffled graph tells, of a model that `fuse` made with a graph."
+    )
+    update_: ClassVar[Found[Update | None]] = Found(
+        lambda found: found.update, "What the last `update` brought, in numbers."
     )
 
     @property
@@ -315,9 +306,9 @@ class Model(Fitted[Result], LabelEstimator):
             return names
 
         def applies(name: str) -> bool:
-            attribute = getattr(type(self), name, None)
-            if isinstance(attribute, Found) and attribute.missing:
-                return attribute.read(found) is not None
+            if name in OPTIONAL:
+                value = getattr(self, name)
+                return bool(value) if isinstance(value, list) else value is not None
             return name not in APPLIES or APPLIES[name](found)
 
         return [name for name in names if applies(name)]
@@ -717,12 +708,6 @@ class Model(Fitted[Result], LabelEstimator):
         columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
         return build_report(found.task.name_keys(columns), found.backend)
 
-    update_: ClassVar[Found[Update]] = Found(
-        lambda found: found.update,
-        "What the last `update` brought, in numbers.",
-        ("This model was not updated since it was fitted or loaded.", "Call update(responses)."),
-    )
-
     def update(
         self,
         responses: object = None,
@@ -779,23 +764,16 @@ class Model(Fitted[Result], LabelEstimator):
         new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
         ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
         """
-        return build_report(self.result_.task.name_keys(self.update_.columns), self.result_.backend)
+        found = self.result_
+        if found.update is None:
+            raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+        return build_report(found.task.name_keys(found.update.columns), found.backend)
 
 
 def name_source(model: Model, kind: str | None) -> None:
     """Let the result be told of as one of people, functions or models; None: as it was recognised."""
     if kind is not None:
         model._adopt(replace(model.result_, source_kind=check_kind(kind), findings=None))
-
-
-def need_fuse(found: Result, value: Value) -> Value:
-    """Return what `fuse` found of a model, if it did."""
-    if not found.by_fuse:
-        raise NotFittedError(
-            f"This {found.model} was not made by fuse: it was not compared with majority vote.",
-            Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
-        )
-    return value
 
 
 class Standalone(Fitted[estimator.Found]):

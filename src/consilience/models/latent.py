@@ -58,18 +58,11 @@ class LatentModel(Model, LatentEstimator):
     power_ = Found(lambda found: calibrated_of(found).found.power, "The power that posteriors were raised to.")
     sequential_confusion_ = Found(
         lambda found: found.learned.further.get("sequential_confusion_"),
-        "Confusion by a worker's previous answer, of sequential workers.",
-        ("The workers of this fit have no sequential_confusion_.", "Fit with workers='sequential'."),
+        "Confusion by a worker's previous answer, of sequential workers; None for others.",
     )
     temperatures_ = Found(
         lambda found: found.learned.further.get("temperatures_"),
-        "What soft votes of each worker are multiplied by: below 1 where the worker is too sure.",
-        ("The workers of this fit have no temperatures_.", "Fit with workers='temperatures'."),
-    )
-    class_bias_ = Found(
-        lambda found: found.learned.further.get("class_bias_"),
-        "What is added to the soft votes of each worker for each class.",
-        ("The workers of this fit have no class_bias_.", "Fit with workers='temperatures'."),
+        "What soft votes of each worker are multiplied by, of workers='temperatures': below 1 for one who is too sure.",
     )
 
     def _learn(

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, cast
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..checks.graph_check import check_graph
-from ..engines import Engine, open_engine
-from ..errors import InputError, ParameterError, Sentence, plural
+from ..engines import Engine
+from ..errors import ParameterError, Sentence
 from ..inference.em import Fit, Parameters, Problem, run_em
 from ..inference.estimator import LatentEstimator, Parts, Plan
 from ..inference.fields import choose_coupling, choose_fit, fit_apart, settle, weigh_graph
@@ -26,12 +25,10 @@ from ..inference.structures.field import (
     weight_unit,
 )
 from ..inference.workers.priors import LEARNING
-from ..results.comparison import GraphCheck, describe_usual
-from ..results.fitting import align, make_source
+from ..results.comparison import describe_usual
 from ..results.result import Result
 from .base import Found
 from .latent import LatentModel
-from .opening import open_gold_tables
 
 
 class MarkovField(LatentModel):
@@ -57,7 +54,7 @@ class MarkovField(LatentModel):
         dominate.
     listeners : {"all", "unanswered"}
         Which items hear their neighbours: all, or only those that nobody answered. The labels of the others are then
-        those of `DawidSkene`. That is for workers whose errors run along the edges (see `check_graph`), and for a
+        those of `DawidSkene`. That is for workers whose errors run along the edges (see `graph_check_`), and for a
         coupling that is given.
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
@@ -83,7 +80,7 @@ class MarkovField(LatentModel):
     -----
     Inference runs on this machine, over the whole graph; evidence and counts go through the engine. To learn the
     coupling takes about thirty more fits of a small graph, and six of one with more than 25,000 answered items; each
-    goes on from the one before. `check_graph` fits the same model to a shuffled graph, at the same price.
+    goes on from the one before. `consilience.fuse` fits the same model to a shuffled graph, too, at the same price.
 
     A class prior that is learned has no say at items with neighbours. One that is given with `prior` has.
 
@@ -198,44 +195,6 @@ class MarkovField(LatentModel):
             return found
         # By the paper's rule couplings are weights of the graph, and that of the mean edge is told.
         return replace(found, coupling=found.coupling * float(weights.mean()))
-
-    def check_graph(
-        self,
-        responses: object,
-        graph: object,
-        gold: object = None,
-        engine: object = None,
-        *,
-        features: object = None,
-        item_prior: object = None,
-    ) -> GraphCheck:
-        """Check whether the graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
-
-        If neighbours agree no more than on a shuffled graph with the same degrees, the graph is not informative. If a
-        worker's errors at neighbouring items are alike, neighbours repeat them instead of correcting them. That the
-        labels which the graph changes are right, only known labels can show.
-
-        The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
-        a learned one, to both.
-
-        Parameters
-        ----------
-        responses, graph, gold, engine, features, item_prior
-            As for `fit`.
-
-        Returns
-        -------
-        GraphCheck
-        """
-        r, n_items = self._read(responses)[1], self.result_.labels.n_items
-        if r.n_items != n_items:
-            raise InputError(
-                f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",
-                "Give the answers of the fit.",
-            )
-        source = make_source(self, r, open_gold_tables(gold), features, item_prior)
-        with open_engine(engine) as opened:
-            return check_graph(self, self.result_, source, cast(Graph, align(self, r, graph)), opened)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
