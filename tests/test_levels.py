@@ -170,11 +170,6 @@ def test_medians_need_an_order(model):
         model(label_by="median").fit(table)
     with pytest.raises(ParameterError, match=r"of .* must be one of 'mode', 'median'\. Got 'mean'"):
         model(label_by="mean").fit(table)
-    fitted = model().fit(table)
-    with pytest.raises(ParameterError, match="needs classes in order"):
-        fitted.to_frame(label_by="median")
-    with pytest.raises(ParameterError, match=r"must be 'mode' or 'median'\. Got 3"):
-        fitted.to_frame(label_by=3)
 
 
 def test_commands(crowd, tmp_path):

@@ -325,7 +325,7 @@ class Model(Fitted[Result], LabelEstimator):
             f"classes{steps}{settled}; {sure}"
         )
 
-    def to_frame(self, *, undecided: float | None = None, label_by: str | None = None) -> Any:
+    def to_frame(self, *, undecided: float | None = None) -> Any:
         """Return a table with one row per item: its id, label, confidence, and the probability of each class.
 
         The label is the most probable class. Where a rule can decide otherwise, the last column is decided_by: "known
@@ -350,15 +350,12 @@ class Model(Fitted[Result], LabelEstimator):
         undecided : float, optional
             Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
             `labels_` does not change. The method ``result_.undecided`` counts how many are kept.
-        label_by : {"mode", "median"}, optional
-            What the label is: the most probable class, or the median of ordered classes. Known labels stay. Confidence
-            is the probability of the label, whichever it is. Default: as the model was fitted.
         """
-        found = self.result_
         from ..results.label_files import check_confidence, list_undecided
 
+        found = self.result_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        labels = found.label(label_by)
+        labels = found.labels
         arranged = found.task.arrange(labels, labels.shown, least)
         return build_frame(list_undecided(labels, least) if arranged is None else arranged, found.backend)
 
@@ -573,8 +570,6 @@ class Model(Fitted[Result], LabelEstimator):
 
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
-        if type(self).__name__ not in class_names():
-            raise StoreError(f"A {type(self).__name__} is not one of this package's models, and cannot be saved.")
         return describe_model(self.result_, self.get_params(), answers=answers, texts=texts)
 
     def _repr_html_(self) -> str:

@@ -38,7 +38,7 @@ from ..results.intervals import (
     is_share_checked,
     judge_shares_of,
 )
-from ..results.result import Calibrated, Course, Guidance, Labels, Result
+from ..results.result import Calibrated, Course, Guidance, Result
 from ..results.worker_report import list_disagreements, report_classifier
 from .base import Found, Model
 from .opening import open_posed
@@ -148,18 +148,6 @@ class LatentModel(Model, LatentEstimator):
         checked = are_checked(r, source.gold, linked)
         if past is not None:
             checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
-        known_labels = None if source.gold is None else source.gold.find_kept(codes)
-        labels = Labels(
-            r.key_columns(),
-            r.classes,
-            r.positions,
-            codes,
-            reported,
-            posterior,
-            known=known_labels,
-            rule=self._rule,
-            shown=checked,
-        )
         course = Course(
             best.trace,
             best.n_iter,
@@ -172,10 +160,14 @@ class LatentModel(Model, LatentEstimator):
         if past is None:
             by_others = judge_by_others(source, problem, learned.log_weights, estimates.judged, posterior)
         return make_result(
-            self,
+            type(self).__name__,
             source,
+            codes,
+            reported,
+            posterior,
+            rule=self._rule,
+            checked=checked,
             prior=found.structure.mean,
-            labels=labels,
             estimates=learned,
             course=course,
             intervals=intervals,
@@ -185,7 +177,6 @@ class LatentModel(Model, LatentEstimator):
             calibrated=calibrated,
             coupling=getattr(found.structure, "coupling", None),  # where items hang together
             coupling_scores=plan.coupling_scores,
-            checked=checked,
             span_confidence=spans,
             guidance=None if guided is None else describe_guidance(guided, posterior, codes),
             **by_others,
@@ -194,21 +185,17 @@ class LatentModel(Model, LatentEstimator):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        from ..results.prediction import need_guidance, need_guide
-
-        found = need_guidance(self.result_)
+        found = self.result_.need_guidance()
         if not found.findings.used:
             return None
-        judge = need_guide(found).judge
+        judge = found.need_guide().judge
         if isinstance(judge, EstimatorJudge):
             return judge.estimator
         return judge.as_pipeline(self.classes_, found.findings.strength or 1.0, found.names)
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
-        from ..results.prediction import need_guidance
-
-        return need_guidance(self.result_).findings.describe()
+        return self.result_.need_guidance().findings.describe()
 
     def classifier_report(self) -> Any:
         """Return a table with one row: the classifier, described as `worker_report` describes a worker.
@@ -216,10 +203,8 @@ class LatentModel(Model, LatentEstimator):
         Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
-        from ..results.prediction import need_guidance
-
         found = self.result_
-        return build_report(report_classifier(need_guidance(found), found.prior, found.names.classes), found.backend)
+        return build_report(report_classifier(found.need_guidance(), found.prior, found.names.classes), found.backend)
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
@@ -234,13 +219,10 @@ class LatentModel(Model, LatentEstimator):
         n : int, optional
             The most rows to return. Default: all.
         """
-        from ..results.prediction import need_guidance
-
         found = self.result_
-        guidance = need_guidance(found)
         if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
-        return build_report(list_disagreements(guidance, found.labels, n), found.backend)
+        return build_report(list_disagreements(found.need_guidance(), found.labels, n), found.backend)
 
 
 class StreamingModel(LatentModel):

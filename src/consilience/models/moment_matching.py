@@ -27,7 +27,7 @@ from ..inference.workers import voters
 from ..results.chance import judge_by_others
 from ..results.fitting import make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
-from ..results.result import Course, Labels, Result
+from ..results.result import Course, Result
 from .base import Model
 
 
@@ -136,18 +136,16 @@ class MomentMatching(Model):
         codes = choose_labels(posterior, self.label_by)
         confidence = Confidence(posterior, np.ones(r.n_items, bool), np.ones(1))
         estimates = gather_estimates(source, problem, learned, statistics, given is not None)
-        checked = are_checked(r, source.gold, False)
-        known = None if source.gold is None else source.gold.find_kept(codes)
         return make_result(
-            self,
+            type(self).__name__,
             source,
+            codes,
+            posterior,
+            rule=self._rule,
+            checked=are_checked(r, source.gold, False),
             prior=learned.structure.mean,
-            labels=Labels(
-                r.key_columns(), r.classes, r.positions, codes, posterior, known=known, rule=self._rule, shown=checked
-            ),
             estimates=Learned.of(problem, learned, statistics),
             course=Course(found.trace, found.n_iter, found.converged),
             intervals=find_intervals(r, posterior, codes, estimates, confidence)[0],
-            checked=checked,
             **judge_by_others(source, problem, workers.log_weights, estimates.judged, posterior),
         )

@@ -23,7 +23,6 @@ from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing
 from ..formats.writing import write_table
 from ..inference.estimator import renew
-from ..kernels import Floats
 from ..kinds.tags import SEPARATOR, TagsKind
 from ..options import check_truth, to_path
 from ..results.chance import BY_CHANCE, pool_chance
@@ -174,10 +173,6 @@ class Questions(Mapping[str, Model]):
             for name, answers in read.items()
         }
         return build_frame(to_columns(lengthen(tables)), next(iter(read.values())).backend)
-
-    def predict_proba(self, responses: object) -> dict[str, Floats]:
-        """Return class probabilities of other items, for each question that has answers; see `predict`."""
-        return {name: self[name].predict_proba(answers) for name, answers in self.read(responses).items()}
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.gold import match_gold
@@ -18,6 +19,7 @@ from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.sources import Source
 from ..inference.structures import Independent, Summary
 from ..inference.votes import collect_votes, label_votes
+from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped
 from .intervals import Intervals, are_checked, judge_votes
@@ -138,13 +140,12 @@ def fit_source(
     used = source.count_once(copies) if copies and count_copies_once else source
     found: Result = model._learn(used, links, engine)
     release_mapped()
-    given = Given(answers, source.gold, None if graph is None else replace(graph), found.given.log_prior)
-    given = given._replace(has_priors=found.given.has_priors)
+    kept = None if graph is None else replace(graph)
     return replace(
         found,
         copies=copies,
         copies_count_once=used is not source,
-        given=given,
+        given=found.given._replace(answers=answers, gold=source.gold, graph=kept),
         task=source.task,
         source_kind=source_kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
@@ -152,13 +153,31 @@ def fit_source(
     )
 
 
-def make_result(model: LabelEstimator | str, source: Source, **found: Any) -> Result:
-    """What was found, with what every result says of its answers."""
-    r, name = source.responses, model if isinstance(model, str) else type(model).__name__
-    given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
-    about: dict[str, Any] = {"n_answers": r.votes_per_worker(), "given": given}
-    names = Names(r.workers, r.labels, r.classes, r.normalised, r.positions)
-    return Result(model=name, names=names, backend=r.backend, **about | found)
+def make_result(
+    model: str,
+    source: Source,
+    codes: NDArray[np.int64],
+    posterior: Floats,
+    uncalibrated: Floats | None = None,
+    *,
+    rule: str,
+    checked: bool,
+    **found: Any,
+) -> Result:
+    """What was found: labels with their probabilities, and what every result says of its answers."""
+    r = source.responses
+    known = None if source.gold is None else source.gold.find_kept(codes)
+    about = r.key_columns(), r.classes, r.positions, codes, posterior, uncalibrated
+    return Result(
+        model=model,
+        names=Names(r.workers, r.labels, r.classes, r.normalised, r.positions),
+        backend=r.backend,
+        n_answers=r.votes_per_worker(),
+        given=Given(log_prior=source.log_prior, has_priors=source.log_prior is not None),
+        labels=Labels(*about, known=known, rule=rule, shown=checked),
+        checked=checked,
+        **found,
+    )
 
 
 def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0) -> Result:
@@ -166,23 +185,22 @@ def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: st
     r, unvoted = source.responses, source.responses.vote_shares()
     shares, mass = collect_votes(engine, source, unvoted)
     codes = label_votes(shares, r.keys, r.classes, ties, label_by, seed)
-    checked = are_checked(r, source.gold, False)
-    known = None if source.gold is None else source.gold.find_kept(codes)
-    rule = "" if label_by == "mode" else label_by
-    labels = Labels(r.key_columns(), r.classes, r.positions, codes, shares, known=known, rule=rule, shown=checked)
     # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
     structure = Independent(r.n_classes, None, 0.0, "em")
     prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
     sequences = None if r.sequences is None else r.sequences.offsets
     release_mapped()
+    confidence = shares[np.arange(len(codes)), codes]
     return make_result(
         "MajorityVote",
         source,
+        codes,
+        shares,
+        rule="" if label_by == "mode" else label_by,
+        checked=are_checked(r, source.gold, False),
         prior=prior,
-        labels=labels,
         course=Course(np.empty(0), 0, True),
-        intervals=Intervals(None, *judge_votes(shares, labels.confidence, prior, sequences)),
-        checked=checked,
+        intervals=Intervals(None, *judge_votes(shares, confidence, prior, sequences)),
         seed=seed,
         voting=source,
     )

@@ -14,13 +14,12 @@ from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.items import ItemPriors, list_items, match_item_prior
 from ..engines import open_engine
-from ..errors import DataWarning, InputError, NotFittedError, Sentence, listing, shorten, warn
+from ..errors import DataWarning, InputError, Sentence, listing, shorten, warn
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference import log_of
 from ..inference.em import decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.features import Guide
 from ..inference.hidden_answers import raise_where
 from ..inference.levels import choose_labels
 from ..inference.sources import Source
@@ -31,7 +30,7 @@ from ..kernels import Floats
 from ..limits import keep_to
 from .calibration import find_raised
 from .fitting import align, check_content, find_features
-from .result import Guidance, Labels, Result, weigh_copies
+from .result import Labels, Result, weigh_copies
 
 
 class Others:
@@ -171,29 +170,12 @@ def add_content(
         source = source.with_priors(priors, found.prior)
     if features is None:
         return source
-    guidance, given = need_guidance(found), find_features(model, features, source.responses)
+    guidance, given = found.need_guidance(), find_features(model, features, source.responses)
     rows = given.select(guidance.names, guidance.findings.n_features)
     if not guidance.findings.used:
         return source
-    guide = need_guide(guidance)
+    guide = guidance.need_guide()
     return source.with_priors(ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
-
-
-def need_guidance(found: Result) -> Guidance:
-    """What features were found to say, if there were any."""
-    if found.guidance is None:
-        raise NotFittedError(f"This {found.model} was fitted without features.", Sentence("Fit it with {features}."))
-    return found.guidance
-
-
-def need_guide(guidance: Guidance) -> Guide:
-    """The classifier of features that have a say, if it is there."""
-    if guidance.guide is None:
-        raise NotFittedError(
-            "The classifier of this model was not saved with it: only the default classifier is.",
-            "Fit the model again.",
-        )
-    return guidance.guide
 
 
 def check_silence(model: LabelEstimator, found: Result, r: Answers) -> None:

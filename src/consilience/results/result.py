@@ -23,7 +23,7 @@ from ..answers.columns import Column, Values, encode_in_order_of_appearance, nam
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..engines import Engine, open_engine
-from ..errors import NotFittedError, parameter_error, plural
+from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Learned, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
@@ -31,8 +31,6 @@ from ..inference.levels import (
     HIGH,
     LOW,
     MEDIAN,
-    check_order,
-    choose_labels,
     find_mean,
     find_quantile,
     name_levels,
@@ -45,7 +43,6 @@ from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
-from ..options import LABEL_BY, is_among
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .intervals import UNCHECKED, Intervals, Past
@@ -223,6 +220,15 @@ class Guidance(NamedTuple):
     guide: Guide | None  # None if it was not saved, or has no say
     opinions: ComparedOpinions | None  # of classifier and crowd
 
+    def need_guide(self) -> Guide:
+        """The classifier of features that have a say, if it is there."""
+        if self.guide is None:
+            raise NotFittedError(
+                "The classifier of this model was not saved with it: only the default classifier is.",
+                "Fit the model again.",
+            )
+        return self.guide
+
 
 class Given(NamedTuple):
     """What a model was fitted to: None where there is nothing, or where a file does not hold it."""
@@ -314,21 +320,6 @@ class Result:
             left_out=self.n_blocked or (None if blocked is None else (len(blocked), None)),
         )
 
-    def label(self, by: str | None) -> Labels:
-        """The labels chosen in this way, except for known ones; None: as they are."""
-        labels = self.labels
-        if by is None:
-            return labels
-        if not is_among(by, LABEL_BY):
-            raise parameter_error("label_by", "to_frame", "'mode' or 'median'", by)
-        if by == "median":
-            check_order(self.names.classes, self.names.positions)
-        if (by == "median") == (labels.rule == "median"):
-            return labels
-        codes = choose_labels(labels.posterior, by)
-        codes = codes if labels.known is None else np.where(labels.known, labels.codes, codes)
-        return replace(labels, codes=codes, rule="median" if by == "median" else "")
-
     @cached_property
     def learned(self) -> Learned:
         """What was learned of the workers. For a vote these are matrices that its labels make, which may be large."""
@@ -355,6 +346,12 @@ class Result:
         raise NotFittedError(
             "The file of this model holds no answers: it was saved with answers=False.", "Fit the model again."
         )
+
+    def need_guidance(self) -> Guidance:
+        """What features were found to say, if there were any."""
+        if self.guidance is None:
+            raise NotFittedError(f"This {self.model} was fitted without features.", Sentence("Fit it with {features}."))
+        return self.guidance
 
     @property
     def n_calibrating(self) -> int | None:
