@@ -9,9 +9,8 @@ judges of pairs. `spans` makes texts in which workers mark entities, and `tags` 
 
 from __future__ import annotations
 
-from .campaigns import campaign
 from .crowds import Oracle, Simulation, TrueParameters, independent, network, ratings, sequences
-from .projects import ComparisonSimulation, SpanSimulation, TagSimulation, comparisons, spans, tags
+from .projects import ComparisonSimulation, SpanSimulation, TagSimulation, campaign, comparisons, spans, tags
 
 __all__ = [
     "independent",

@@ -408,16 +408,15 @@ def ratings(
     0.99
     """
     check_numbers(whole(1), n_raters=n_raters, levels=levels)
-    if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_raters):
-        expected = f"None or a whole number between 1 and {n_raters}, the raters"
-        raise parameter_error("per_item", "simulate", expected, per_item)
+    if per_item is not None:
+        check_numbers(whole(1), per_item=per_item)
+        per_item = min(per_item, n_raters)
     crew = Crew(seed, n_items, n_raters, levels, per_item)
     rng, expected = crew.workers, f"a standard deviation >= 0, or {plural(n_raters, 'number')}"
     biases = to_figures("bias", bias, expected)
-    is_deviation = biases.ndim == 0 and biases >= 0
-    if not (is_deviation or biases.shape == (n_raters,)) or not np.isfinite(biases).all():
+    if biases.shape not in ((), (n_raters,)) or not np.isfinite(biases).all() or (biases.ndim == 0 and biases < 0):
         raise parameter_error("bias", "simulate", expected, bias)
-    if is_deviation:
+    if biases.ndim == 0:
         biases = np.asarray(biases * rng.standard_normal(n_raters))
     expected = "one for all, a range (lowest, highest), or one per rater:"
     spreads = draw_figures(rng, "spread", spread, n_raters, np.inf, f"{expected} finite numbers >= 0")
