@@ -142,7 +142,7 @@ def test_two_columns_are_the_ends_of_edges(tmp_path):
     pd.DataFrame(frame).to_csv(file, index=False)
     answers = cs.Answers.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
     assert edges_of(as_graph(file, answers)) == plain
-    with pytest.raises(InputError, match="'citing' and 'cited' are taken for the ends of edges, is not among"):
+    with pytest.raises(InputError, match="1 id in the edges is not among"):
         Graph.from_frame(frame, items=["a", "b"])
     for other in ({"item": ["a"], "label": ["b"]}, {"item": ["a"], "worker": ["b"]}):
         with pytest.raises(InputError, match="has no column 'source'"):

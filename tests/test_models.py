@@ -419,7 +419,7 @@ def test_warnings_point_at_the_line_that_led_to_them():
         lambda: model.score(new),
         lambda: cs.fuse({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
         lambda: cs.DawidSkene(max_iter=1).fit(ANSWERS),
-        lambda: cs.Answers.from_frame({"id": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
+        lambda: cs.Answers.from_frame({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "NA"]}),
     ]
     for act in acts:
         with pytest.warns(cs.errors.ConsilienceWarning) as caught:
@@ -429,13 +429,15 @@ def test_warnings_point_at_the_line_that_led_to_them():
 
 def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
     answers = {"question": ["1", "1", "2"], "who": ["a", "b", "a"], "says": ["x", "x", "y"]}
-    with pytest.raises(InputError, match=r"Name them with Answers\.from_frame\(df, worker=\.\.\., label=\.\.\.\)\."):
+    with pytest.raises(
+        InputError, match=r"Name them with worker=, label=\. .* That is for consilience\.Answers\.from_frame"
+    ):
         cs.DawidSkene().fit(answers)
     named = cs.Answers.from_frame(answers, worker="who", label="says")
     assert cs.MajorityVote().fit(named).labels_.tolist() == ["x", "y"]
     path = tmp_path / "answers.csv"
     path.write_text("question,worker,labell\n1,a,x\n2,a,y\n")
-    with pytest.raises(InputError, match=r"Did you mean read_answers\(path, label='labell'\)\?"):
+    with pytest.raises(InputError, match=r"Did you mean label='labell'\? That is for consilience\.read_answers,"):
         cs.MajorityVote().fit(path)
     with pytest.raises(InputError, match="Did you mean label='labell'"):
         cs.fuse(path)

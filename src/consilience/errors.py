@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -71,23 +70,6 @@ class Sentence:
     def names(self) -> list[str]:
         """The parameters that it names."""
         return [name for _, name, _, _ in Formatter().parse(self.text) if name]
-
-    def within(self, call: str) -> Sentence:
-        """The sentence with its parameters as those of another call, where Python spells them.
-
-        >>> print(Sentence("Name them with {item}, {label}.", label="x").within("read(path, "))
-        Name them with read(path, item=..., label='x').
-        """
-        spelled = {
-            name: f"{name}=..." if self.values.get(name) is None else spell_in_python(name, self.values[name])
-            for name in self.names
-        }
-        if len(re.findall(r"\{\w+\}(?:, \{\w+\})*", self.text)) != 1:  # they are not one list
-            return self
-        first, last = self.names[0], self.names[-1]
-        spelled[first] = f"{call}{spelled[first]}"
-        spelled[last] = f"{spelled[last]})"
-        return Sentence(self.text, **{name: Python(text, self.values.get(name)) for name, text in spelled.items()})
 
     def __str__(self) -> str:
         return str(self.say(spell_in_python))

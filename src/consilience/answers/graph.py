@@ -128,7 +128,16 @@ class Graph:
         if n_missing:
             raise InputError(f"An end of {n_missing:,} of the edges is missing.", "Fill it in or drop the edge.")
         weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
-        return cls._link(ends, weights, items, "the edges", "given edges")
+        if items is None:
+            codes, names = encode_in_order_of_appearance(join_columns(*ends))
+            return cls.of(*np.split(codes, [len(ends[0])]), weights, names, "given edges")
+        names = read_distinct(items, "items")
+        places = [lookup(names, column) for column in ends]
+        for index, column in zip(places, ends, strict=True):
+            unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
+            if unknown:
+                raise InputError(_say_unknown(unknown, "in the edges", len(names)), NAME_UNANSWERED)
+        return cls.of(*places, weights, names, "given edges")
 
     @classmethod
     def from_frame(
@@ -162,13 +171,12 @@ class Graph:
         (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
         table = open_frame(frame, "the table of edges")
-        chosen, where = table.find("weight") if is_among(weight, ("auto",)) else weight, table.name
+        chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
         others = [name for name in table.names if not is_among(name, (chosen,))]
         if is_among(source, ("source",)) and is_among(target, ("target",)) and len(others) == 2:
             is_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
             if {*others} != {"source", "target"} and not is_answers:
                 source, target = others
-                where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
         names = {"source": source, "target": target} | ({} if chosen is None else {"weight": chosen})
         for role, name in names.items():
             if not is_among(name, table.names):
@@ -177,10 +185,11 @@ class Graph:
             table.values(name, "Every edge needs two ends: fill it in or drop the row.") for name in (source, target)
         ]
         if chosen is None:
-            return cls._link(ends, None, items, where, "given edges")
+            return cls.from_edges(*ends, items=items)
         given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
         weights = _read_weights(given, len(given), f"Weights in column {chosen!r} of {table.name}")
-        return cls._link(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
+        graph = cls.from_edges(*ends, weights, items)
+        return replace(graph, description=f"given edges, weighted by {chosen!r}")
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: object = None) -> Graph:
@@ -196,13 +205,13 @@ class Graph:
         """
         try:
             shape = np.shape(matrix)
-            if len(shape) != 2 or shape[0] != shape[1]:
-                raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
-            square = coo_array(matrix, copy=True)
+            square = coo_array(matrix if len(shape) == 2 else [[0.0]], copy=True)
             if square.dtype.kind not in "biuf":
                 raise TypeError
-        except (TypeError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
         require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
         square.sum_duplicates()
         square.eliminate_zeros()
@@ -350,21 +359,6 @@ class Graph:
             source, target = source[both], target[both]
         described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
         return cls.of(source, target, None, read_names(items, n_items, "items"), described)
-
-    @classmethod
-    def _link(cls, ends: Any, weights: Floats | None, items: object, where: str, description: str) -> Graph:
-        """The graph of edges whose ends are ids; `where` stands for the edges in messages."""
-        if items is None:
-            codes, names = encode_in_order_of_appearance(join_columns(*ends))
-            source, target = np.split(codes.astype(np.int64), [len(ends[0])])
-            return cls.of(source, target, weights, names, description)
-        names = read_distinct(items, "items")
-        source, target = (lookup(names, column) for column in ends)
-        for index, column in ((source, ends[0]), (target, ends[1])):
-            unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
-            if unknown:
-                raise InputError(_say_unknown(unknown, f"in {where}", len(names)), NAME_UNANSWERED)
-        return cls.of(source, target, weights, names, description)
 
     @classmethod
     def of(cls, source: Any, target: Any, weights: Floats | None, items: Values, description: str) -> Graph:

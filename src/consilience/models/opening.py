@@ -13,7 +13,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
-from ..errors import InputError, ParameterError, Sentence, listing, warn_of
+from ..errors import InputError, ParameterError, Python, Sentence, listing, warn_of
 from ..kinds import find_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
@@ -164,18 +164,11 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
         if like is not TABLE and isinstance(opened, like.brought):
             opened = like.adapt(opened)
     except InputError as error:
-        from ..formats.sources import COLUMNS
-
-        is_path = isinstance(source, (str, os.PathLike))
-        call = "read_answers(path, " if is_path else "Answers.from_frame(df, "
-        # Remedies that name parameters of what reads answers say so.
-        remedies = [
-            remedy.within(call)
-            if isinstance(remedy, Sentence) and remedy.names and COLUMNS.issuperset(remedy.names)
-            else remedy
-            for remedy in error.remedies
-        ]
-        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
+        if any(isinstance(remedy, Sentence) and remedy.names for remedy in error.remedies):
+            reader = "read_answers" if isinstance(source, (str, os.PathLike)) else "Answers.from_frame"
+            taker = "That is for {reader}, whose answers this function takes."
+            error.remedies = (*error.remedies, Sentence(taker, reader=Python(f"consilience.{reader}")))
+        raise
     kind = kind or find_kind(opened)
     assert kind is not None
     return kind.pose(opened)
