@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 from consilience.checks.register import CHECKS
-from consilience.inference.votes import find_tied
+from consilience.inference.labels import find_tied
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

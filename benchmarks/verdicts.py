@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 import real_crowds
-from consilience.inference.votes import find_tied
+from consilience.inference.labels import find_tied
 
 ROOT = Path(__file__).parent.parent
 WHOLE = "all answers"

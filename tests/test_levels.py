@@ -15,7 +15,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, ParameterError
-from consilience.inference.levels import HIGH, LOW, MEDIAN, find_quantile, name_levels, place_levels
+from consilience.inference.labels import HIGH, LOW, MEDIAN, find_quantile, name_levels, place_levels
 
 # Of few answers `fuse` says that the vote may be as good.
 pytestmark = pytest.mark.filterwarnings("ignore:There is no clear difference")

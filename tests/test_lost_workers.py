@@ -92,16 +92,16 @@ def divide(block, divisor):
 def test_a_closed_client(crowd):
     with dask_kills.cluster_of(1) as client:
         engine = Dask(client)
-        with pytest.raises(EngineError, match="cannot be reached: the client is closed"):
+        with pytest.raises(EngineError, match="or the client is closed"):
             dask_kills.fit(crowd, engine, once_at(3, client.close))
-        with pytest.raises(EngineError, match="cannot be reached: the client is closed"):
+        with pytest.raises(EngineError, match="or the client is closed"):
             dask_kills.fit(crowd, engine)
 
 
 def test_a_cluster_without_workers(crowd, short_grace):
     with dask_kills.cluster_of(0) as client:
         begun = time.monotonic()
-        with pytest.raises(EngineError, match=r"The Dask cluster has no workers\. Start it again"):
+        with pytest.raises(EngineError, match=r"The Dask cluster has no workers, .*Start it again"):
             dask_kills.fit(crowd, client)
         assert time.monotonic() - begun < 10
 
@@ -132,7 +132,7 @@ def test_a_scheduler_that_goes_away(crowd, how, scheduler, short_grace, caplog):
             begun.append(time.monotonic())
             process.send_signal(how)
 
-        with pytest.raises(EngineError, match=r"The Dask cluster (does not answer|cannot be reached)"):
+        with pytest.raises(EngineError, match=r"The Dask cluster (does not answer|has no workers)"):
             dask_kills.fit(crowd, client, once_at(3, stop))
         assert time.monotonic() - begun[0] < 20
         process.kill()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import consilience as cs
 import oracles
 from consilience.inference.estimator import renew
-from consilience.inference.votes import label_votes
+from consilience.inference.labels import label_votes
 from effort import examples
 
 

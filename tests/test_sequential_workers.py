@@ -132,7 +132,6 @@ def test_workers_who_repeat_themselves():
         dependence = np.array(report["dependence"])
         assert dependence[:3].min() > 0.25
         assert dependence[3:].max() < 0.08
-        assert "after" in str(report["strongest_pull"][0])
     r, truth, _ = sticky_crowd(sticky=range(6), repeat=0.7)
     accuracy, plain = (np.mean(cs.DawidSkene(workers=w).fit(r).labels_ == truth) for w in ("sequential", "confusion"))
     assert accuracy > plain + 0.03

@@ -49,8 +49,8 @@ from ..inference.hidden_answers import (
     mean_and_error,
     shrink_rows,
 )
+from ..inference.labels import find_tied
 from ..inference.sources import HIDDEN, Source
-from ..inference.votes import find_tied
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped

@@ -28,8 +28,8 @@ from ..formats.masks import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.hidden_answers import raise_to
+from ..inference.labels import collect_votes
 from ..inference.sources import Source
-from ..inference.votes import collect_votes
 from ..kernels import Floats
 from ..results.result import Result
 from ..results.worker_report import expect_counts

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
@@ -157,22 +158,16 @@ class Dask(Engine):
 
     def _find_workers(self) -> list[str]:
         """The addresses of all workers, as soon as there is one."""
-        deadline = time.monotonic() + GRACE
-        problem = "does not answer"
+        deadline, problem = time.monotonic() + GRACE, "does not answer"
         while (left := deadline - time.monotonic()) > 0 and self.client.status not in ("closing", "closed"):
-            try:
+            with suppress(OSError, AttributeError):  # no answer, or closed meanwhile
                 workers = list(self.client.nthreads(callback_timeout=left))
-            except (OSError, AttributeError):  # no answer, or closed meanwhile
-                problem = "does not answer"
-            else:
                 if workers and self.client.status == "running":
                     return workers
                 problem = "has no workers"
             time.sleep(0.1)
-        if self.client.status in ("closing", "closed"):
-            problem = "cannot be reached: the client is closed"
         raise EngineError(
-            f"The Dask cluster {problem}.",
+            f"The Dask cluster {problem}, or the client is closed.",
             "Start it again, with workers, and give a new client as the engine.",
             Sentence("Or use {engine}.", engine="threads"),
         )

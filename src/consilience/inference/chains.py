@@ -173,7 +173,7 @@ def follow_labels(
         weighing = LeftOut(counted, posterior)
         structure, unused = (
             problem.structure.for_left_out(structure),
-            np.setdiff1d(problem.find_unsaid(), codes),
+            np.setdiff1d(np.array(problem.unsaid, np.int64), codes),
         )
     shared = (weighing, structure, codes, goes_on, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))

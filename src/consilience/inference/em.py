@@ -138,6 +138,7 @@ class Problem:
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
+    unsaid: tuple[int, ...] = ()  # classes that no answer can mean: no label names them, nor does silence
     enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
@@ -206,12 +207,6 @@ class Problem:
             counts = np.where(np.abs(counts) < SMALLEST * self.n_responses, 0.0, counts)
         return Parameters(self.workers.update(counts, prior), self.structure.update(summary), prior)
 
-    def find_unsaid(self) -> NDArray[np.int64]:
-        """The classes that no answer can mean: no label names them, nor does silence."""
-        meant = self.unvoted > 0
-        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
-        return np.flatnonzero(~meant)
-
     def infer(self, found: Parameters) -> Floats:
         """The posteriors that belong to parameters."""
         factors = self.workers.factors(found.workers.log_weights)
@@ -238,6 +233,9 @@ def place(
         names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
         codes = None if source.gold is None else source.gold.codes
         known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
+    unvoted = r.vote_shares()
+    meant = unvoted > 0
+    meant[workers.class_of_label[workers.class_of_label >= 0]] = True
     return Problem(
         engine,
         placed,
@@ -248,9 +246,10 @@ def place(
         r.n_responses,
         r.amount is not None,
         r.scale,
-        r.vote_shares(),
+        unvoted,
         budget,
         known,
+        tuple(np.flatnonzero(~meant).tolist()),
         workers.enough_steps,
     )
 
@@ -287,7 +286,7 @@ def infer_left_out(
     structure = problem.structure.for_left_out(learned.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    unsaid = problem.find_unsaid()
+    unsaid = problem.unsaid
     if not (use_gold and len(unsaid)):
         return left_out
     # Classes that nobody said keep the probability of the fit. All that is known of them is the prior of their answers,

@@ -32,7 +32,7 @@ from ..kernels import Floats
 from ..options import check as check_option
 from .em import Fit, Parameters, Problem, Progress, place, run_em
 from .hidden_answers import CouplingScore
-from .levels import check_order
+from .labels import check_order
 from .moments import MomentFit
 from .sources import Source
 from .starts import (

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..answers.classes import normalise_column, spell_as
 from ..answers.columns import Values, lookup, to_column, to_values
-from ..answers.graph import Graph
 from ..answers.random_choices import hash_ids
 from ..errors import (
     DataWarning,
@@ -158,15 +157,6 @@ def require_numbers(
     require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
 
 
-def check_prediction(owner: str, workers: WorkerModel) -> None:
-    """Raise an error if the matrices for other answers, also of workers who are new, cannot be held in memory."""
-    require_memory(
-        PREDICTION_TABLES * NUMBER * workers.n_rows * workers.n_classes,
-        f"{owner} needs matrices for {workers.describe_size()}",
-        "Predict in several parts, each of fewer workers.",
-    )
-
-
 def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
     """Raise an error if moments of answers take very long, or their products cannot be held in memory.
 
@@ -209,17 +199,6 @@ def check_transitions(owner: str, r: Answers) -> None:
             Sentence("Or use {model}, which needs no transitions.", model=Python("MajorityVote", "majority")),
             keyword="classes",
         )
-
-
-def check_messages(owner: str, r: Answers, graph: Graph) -> None:
-    """Raise an error if the messages of belief propagation cannot be held in memory."""
-    require_memory(
-        NUMBER * len(graph.neighbours) * r.n_classes,
-        f"{owner} needs messages along {2 * graph.n_edges:,} directed edges x {r.n_classes:,} classes",
-        Sentence("Use {inference}.", inference="mean_field"),
-        NAME_CLASSES,
-        keyword="inference",
-    )
 
 
 def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dict[str, Parameters]:

@@ -19,7 +19,7 @@ from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import EstimatorJudge, Guided, guide_by_features
 from ..inference.hidden_answers import raise_in_place
-from ..inference.levels import choose_labels
+from ..inference.labels import choose_labels
 from ..inference.sources import Source
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent

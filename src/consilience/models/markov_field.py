@@ -15,7 +15,7 @@ from ..inference.estimator import LatentEstimator, Parts, Plan
 from ..inference.fields import choose_coupling, choose_fit, fit_apart, settle, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
 from ..inference.sources import Source
-from ..inference.starts import check_messages, find_starts
+from ..inference.starts import find_starts
 from ..inference.structures import Statistics, StructureParameters, Summary
 from ..inference.structures.field import (
     Field,
@@ -131,11 +131,6 @@ class MarkovField(LatentModel):
 
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:
         return weigh_graph(r, graph, self.coupling, self.degree_normalised, self.listeners)
-
-    def _check_size(self, r: Answers, graph: Graph | None) -> None:
-        super()._check_size(r, graph)
-        if self.inference == "belief_propagation":
-            check_messages(type(self).__name__, r, cast(Graph, graph))
 
     def _make_structure(self, source: Source, parts: Parts) -> Field:  # noqa: ARG002
         return Field(*parts, self._given_coupling, self.inference)

@@ -14,7 +14,7 @@ from ..engines import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, warn
 from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import explain_stop
-from ..inference.levels import choose_labels
+from ..inference.labels import choose_labels, pose_votes
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
 from ..inference.sources import Source
 from ..inference.starts import (
@@ -22,7 +22,6 @@ from ..inference.starts import (
     check_moments,
     fixed_prior,
 )
-from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..results.chance import judge_by_others
 from ..results.fitting import make_result

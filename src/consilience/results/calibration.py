@@ -65,7 +65,7 @@ from ..inference.hidden_answers import (
     mean_power,
     score_gold,
 )
-from ..inference.levels import choose_labels
+from ..inference.labels import choose_labels
 from ..inference.sources import Source
 from ..inference.structures import IndependentParameters, StructureParameters
 from ..kernels import Floats

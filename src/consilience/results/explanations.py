@@ -44,11 +44,11 @@ from ..answers.previews import frame_html, html_table, paragraph, text_table, to
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, LatentEstimator
+from ..inference.labels import find_tied
 from ..inference.sources import Source, assign_groups, count_once
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
-from ..inference.votes import find_tied
 from ..kernels import Floats
 from .calibration import find_raised
 from .result import Result

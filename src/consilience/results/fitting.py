@@ -16,9 +16,9 @@ from ..errors import ParameterError, Python, Sentence, parameter_error
 from ..inference.copies import find_groups
 from ..inference.em import Names
 from ..inference.estimator import LabelEstimator, LatentEstimator
+from ..inference.labels import collect_votes, label_votes
 from ..inference.sources import Source
 from ..inference.structures import Independent, Summary
-from ..inference.votes import collect_votes, label_votes
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import release_mapped

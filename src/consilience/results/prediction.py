@@ -21,11 +21,10 @@ from ..inference import log_of
 from ..inference.em import decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.hidden_answers import raise_where
-from ..inference.levels import choose_labels
+from ..inference.labels import choose_labels, collect_votes, label_votes
 from ..inference.sources import Source
-from ..inference.starts import check_prediction
+from ..inference.starts import PREDICTION_TABLES, check_matrices
 from ..inference.structures import StructureParameters
-from ..inference.votes import collect_votes, label_votes
 from ..kernels import Floats
 from ..limits import keep_to
 from .calibration import find_raised
@@ -98,7 +97,7 @@ class Others:
         kind, class_of_label = learned.worker_model, lookup(names.classes, to_column(r.labels))
         r = replace(weigh_copies(found, r, self.worker), weight_scale=learned.weight_scale)
         workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence)
-        check_prediction(found.model, workers)
+        check_matrices(found.model, workers, r, PREDICTION_TABLES)
         factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), self.worker, label))
         source = replace(self.source, responses=kind.read_as_before(r)).with_classes(names.classes)
         with open_engine(engine) as opened, keep_to(r.memory):

@@ -27,7 +27,7 @@ from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Learned, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
-from ..inference.levels import (
+from ..inference.labels import (
     HIGH,
     LOW,
     MEDIAN,
@@ -35,11 +35,11 @@ from ..inference.levels import (
     find_quantile,
     name_levels,
     place_levels,
+    pose_votes,
 )
 from ..inference.sources import Source, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures import Independent
-from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
@@ -64,7 +64,7 @@ class Labels:
 
     the first of several. There are three exceptions, and the column decided_by names them: a known label; labels that
     were decoded jointly, which are the most probable path through their sequence; and medians of ordered classes, where
-    these were asked for (see `consilience.inference.levels`). A vote draws lots among its most probable classes.
+    these were asked for (see `consilience.inference.labels`). A vote draws lots among its most probable classes.
 
     Attributes
     ----------

@@ -69,8 +69,17 @@ class SequentialWorkers(WorkerModel):
 
     @classmethod
     def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
-        """How far a worker's answers depend on their own previous one."""
-        return describe_dependence(further["_sequential_counts"], further["sequential_confusion_"], labels, classes)
+        """How far a worker's answers depend on their own previous one.
+
+        That is half the mean absolute difference between the row that was at work and the worker's plain one: 0 if the
+        previous answer does not matter, 1 if it decides.
+        """
+        confusion, met = further["sequential_confusion_"], further["_sequential_counts"].sum(axis=2)  # (M, L + 1, K)
+        plain = np.einsum("mpk,mpkl->mkl", met, confusion)
+        plain /= np.maximum(plain.sum(axis=2, keepdims=True), 1e-300)
+        apart = 0.5 * np.abs(confusion - plain[:, None]).sum(axis=3)
+        dependence = np.sum(met * apart, axis=(1, 2)) / np.maximum(met.sum(axis=(1, 2)), 1e-300)
+        return {"dependence": to_column(np.asarray(dependence))}
 
 
 def previous_answers(responses: Answers) -> NDArray[np.int64]:
@@ -95,38 +104,3 @@ def previous_answers(responses: Answers) -> NDArray[np.int64]:
     linked = (before >= 0) & (worker[before] == worker) & (at[before] == at - 1) & (owner[at[before]] == owner[at])
     previous[order] = np.where(linked, label[before], responses.n_labels)
     return previous
-
-
-def describe_dependence(counts: Floats, confusion: Floats, labels: Values, classes: Values) -> dict[str, Column]:
-    """Return columns that say how far a worker's answers depend on its own previous one.
-
-    Parameters
-    ----------
-    counts : array (M, L + 1, L, K)
-        Expected number of times worker m said l when the truth was k, by its previous answer (the last: none).
-    confusion : array (M, L + 1, K, L)
-        Confusion matrices by previous answer.
-    labels, classes : ndarray
-        Their names.
-
-    Returns
-    -------
-    dict
-        dependence: half the mean absolute difference between the row that was at work and the worker's plain one
-        (0: the previous answer does not matter; 1: it decides); strongest_pull: where it matters most, in words.
-    """
-    met = counts.sum(axis=2)  # (M, L + 1, K)
-    plain = np.einsum("mpk,mpkl->mkl", met, confusion)
-    plain /= np.maximum(plain.sum(axis=2, keepdims=True), 1e-300)
-    apart = 0.5 * np.abs(confusion - plain[:, None]).sum(axis=3)
-    total = np.maximum(met.sum(axis=(1, 2)), 1e-300)
-    pull = (met * apart)[:, :-1]  # without "none": that is no answer
-    words = []
-    for m, cell in enumerate(pull.reshape(len(pull), -1).argmax(axis=1)):
-        before, k = divmod(int(cell), counts.shape[3])
-        label = int((confusion[m, before, k] - plain[m, k]).argmax())
-        share = confusion[m, before, k, label]
-        said = f"says {labels[label]} for {classes[k]} after {labels[before]} ({share:.0%})"
-        words.append(said if pull[m, before, k] >= 0.5 else "")
-    dependence = np.sum(met * apart, axis=(1, 2)) / total
-    return {"dependence": to_column(np.asarray(dependence)), "strongest_pull": to_column(words)}
