@@ -1,32 +1,54 @@
-"""`scan_answers`: answers from files that may be larger than memory."""
+"""`scan_answers`: answers from files that may be larger than memory, sorted by item once with DuckDB.
+
+The sorted copy holds the columns of one table in the order in which `Answers` hold their answers: items as they first
+appear, positions of a sequence in order, and the answers to each as they stand in the files. Ids, labels and text are
+codes of their distinct values; other numbers are as they were. All are plain numbers in files of their own, which are
+mapped into memory. So a sorted copy is read like any other table, and gives the same answers.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from ..answers import DIALECTS, translate
 from ..answers.answers import Answers, Budget
-from ..answers.columns import split_names
+from ..answers.columns import decode_categories, encode_sorted, split_names, to_column
 from ..answers.joining import leave_out, read_blocked
+from ..answers.layouts import warn_of_missing
 from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
-from ..errors import InputError, ParameterError, Sentence, about, parameter_error
+from ..errors import (
+    InputError,
+    MissingDependencyError,
+    ParameterError,
+    Sentence,
+    about,
+    first_line,
+    parameter_error,
+)
 from ..kinds.tags import ONE_HOT, Tags, check_separator, find_separators
-from ..limits import available_memory
+from ..limits import available_memory, open_mapped
 from ..options import check_questions, check_truth, split_by_question
+from ..version import __version__
+from . import Format
 from .arrays import MATRIX
-from .files import is_remote
-from .reading import concatenate, find_files, open_path, stream_rows
-from .sorting import name_copy, open_copy, sort_copy
+from .files import describe_state, is_remote, name_of
+from .reading import TableFile, concatenate, find_files, open_path, read_integers, stream_rows
 from .sources import find_source, open_table, take_answers
 
 # Forms of tables that can be sorted, beside one row per answer; the others are laid out in memory.
@@ -36,6 +58,8 @@ IN_MEMORY = {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}
 LEAST_ROWS, ENOUGH_ROWS = 200_000, 10_000
 LEAST_MEMORY = 10**9
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+# DuckDB gets this part of the memory; buffers of what it reads and writes take more.
+ENGINE_PART = 0.3
 
 
 def scan_answers(
@@ -176,11 +200,18 @@ def open_sorted(
         copied = [part for name in roles.values() for part in split_names(name) or [name]]
     keys = [part for role in WHOLE if role in roles for part in split_names(roles[role]) or [roles[role]]]
     settings = copied, keys, roles.get("position"), roles.get("label") if drop_missing else None
+
+    def name_copy() -> str:
+        """Another name if a file has changed; if nothing is known of a file, it is sorted anew each time."""
+        states = [describe_state(each) or time.time_ns() for each in paths]
+        files = [each if is_remote(each) else os.path.abspath(each) for each in paths]
+        return hashlib.blake2b(repr((__version__, files, states, settings)).encode(), digest_size=12).hexdigest()
+
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
-    folder = Path(store or os.environ.get("CONSILIENCE_STORES") or cache) / name_copy(paths, *settings)
+    folder = Path(store or os.environ.get("CONSILIENCE_STORES") or cache) / name_copy()
     if not folder.exists():
         sort_copy(folder, paths, found, *settings, schema, memory or available_memory())
-        if not is_remote(paths[0]) and name_copy(paths, *settings) != folder.name:
+        if not is_remote(paths[0]) and name_copy() != folder.name:
             shutil.rmtree(folder)
             raise InputError(f"{path!r} has changed while it was read.", "Read it again when it is complete.")
     try:
@@ -188,6 +219,183 @@ def open_sorted(
     except (OSError, ValueError):  # a part of it is lost
         shutil.rmtree(folder)
         return open_sorted(path, names, format, drop_missing, memory, store)
+
+
+def open_copy(folder: Path, path: str, found: Format) -> Table:
+    """A sorted copy as a table, whose rows know where they came from."""
+    facts = json.loads((folder / "columns.json").read_text())
+    columns: dict[str, Any] = {}
+    for name, file, kind, ordered in facts["columns"]:
+        numbers = open_mapped(folder / f"{file}.numbers", kind)
+        if not (folder / f"{file}.arrow").exists():
+            columns[name] = pa.array(numbers)
+            continue
+        with pa.ipc.open_file(pa.memory_map(str(folder / f"{file}.arrow"))) as reader:
+            vocabulary = reader.read_all().column(0).combine_chunks()
+        codes = pa.array(numbers, mask=numbers < 0) if facts["missing"][file] else pa.array(numbers)
+        columns[name] = pa.DictionaryArray.from_arrays(codes, vocabulary, ordered=ordered, safe=False)
+    rows = open_mapped(folder / "rows.numbers", np.int64)
+    files = tuple((each, n_rows) for each, n_rows in facts["files"])
+    table = pa.table(columns)
+    source = TableFile(table, files, found.codec.find_lines, found.name)
+    # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
+    return replace(
+        open_frame(table, name_of(path)),
+        added=columns,
+        locate=lambda row: source.locate(int(rows[row])),
+        origin=(path, found.name),
+    )
+
+
+def sort_copy(
+    folder: Path,
+    paths: Sequence[str],
+    found: Format,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    position: str | None,
+    needed: str | None,
+    schema: pa.Schema,
+    memory: float,
+) -> None:
+    """Write the sorted copy of some files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the copy will be, once it is complete.
+    paths, found
+        The files, and the format they share.
+    columns : list of str
+        What is copied, with all columns named below.
+    keys : list of str
+        The columns that say together which item, or which sequence, a row is about.
+    position : str or None
+        The place of an item in its sequence.
+    needed : str or None
+        A column; rows in which it is missing are left out.
+    schema : pyarrow.Schema
+        The types of the columns, which hold those of all files.
+    memory : float
+        In bytes.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Sorting answers that are larger than memory needs the package 'duckdb'.",
+            "Install it with: pip install 'consilience[big]'",
+        ) from error
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work, faults = Path(tempfile.mkdtemp(prefix=".sorting-", dir=folder.parent)), list[Exception]()
+    sizes, categories = dict.fromkeys(paths, 0), dict[str, list[pa.Array]]()
+    place = {name: f"c{number}" for number, name in enumerate(columns)}
+
+    def flatten() -> Iterator[pa.RecordBatch]:
+        """Columns of plain types, of which equal values are equal, and the numbers of rows."""
+        try:
+            for path in paths:
+                for batch in stream_rows(path, found, columns):
+                    arrays = []
+                    for name in columns:
+                        array = batch.column(name).cast(schema.field(name).type)
+                        plain: Any = to_column(array, f"Column {name!r} of {name_of(path)}")
+                        if isinstance(plain, np.ndarray):
+                            plain = pa.array(plain.tolist())
+                        if pa.types.is_dictionary(plain.type):
+                            categories.setdefault(name, []).append(plain.dictionary)
+                        arrays.append(decode_categories(plain))
+                    first = sum(sizes.values())
+                    sizes[path] += len(batch)
+                    row = np.arange(first, first + len(batch))
+                    yield pa.record_batch([*arrays, row], names=[*place.values(), "row"])
+        except Exception as error:  # what is wrong with a file would come back in the words of DuckDB
+            faults.append(error)
+            raise
+
+    settings: dict[str, Any] = {
+        "memory_limit": f"{int(ENGINE_PART * memory / 1e6)}MB",
+        "temp_directory": str(work / "spilled"),
+        "preserve_insertion_order": False,  # rows are numbered
+    }
+    try:
+        with duckdb.connect(str(work / "table.duckdb"), config=settings) as connection:
+            engine: Any = connection
+            parts = flatten()
+            head = next(parts)
+            engine.register("source", pa.RecordBatchReader.from_batches(head.schema, chain([head], parts)))
+            engine.execute("create table answers as select * from source")
+            if needed is not None:
+                n_rows, n_kept = engine.execute(f"select count(*), count({place[needed]}) from answers").fetchone()
+                if 0 < n_kept < n_rows:
+                    engine.execute(f"delete from answers where {place[needed]} is null")
+                    warn_of_missing(name_of(paths[0]), needed, n_rows - n_kept, n_rows)
+
+            # Codes: of items in order of appearance, of others in order of their values, or of their categories.
+            by_key = ", ".join(place[key] for key in keys)
+            engine.execute(
+                f"create table items as select *, (row_number() over (order by first) - 1)::int as code from "
+                f"(select {by_key}, min(row) as first from answers group by {by_key}) order by code"
+            )
+            matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
+            about, missing, chosen, joins = [], {}, [], [f"left join items on {matched}"]
+            for name, c in place.items():
+                kind = head.schema.field(c).type
+                missing[c] = engine.execute(f"select count(*) > count({c}) from answers").fetchone()[0]
+                if pa.types.is_floating(kind) and name not in (*keys, position) and not missing[c]:
+                    chosen.append(f"answers.{c} as {c}")
+                    about.append((name, c, str(np.dtype(kind.to_pandas_dtype())), False))
+                    continue
+                is_item = [name] == keys
+                selected = f"select {c} from items" if is_item else f"select distinct {c} from answers"
+                query = f"{selected} where {c} is not null order by {'code' if is_item else c}"
+                values: Any = engine.execute(query).to_arrow_table()[c].combine_chunks()
+                vocabulary = read_integers(values) if found.codec.all_text and len(values) else values
+                if is_item:
+                    chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
+                else:
+                    if name in categories:
+                        kept = pa.chunked_array(categories[name]).unique()
+                        values = vocabulary = kept.filter(pa.compute.is_in(kept, value_set=values))
+                        codes = np.arange(len(values), dtype=np.int32)
+                    else:
+                        codes, distinct = encode_sorted(to_column(vocabulary))
+                        vocabulary = to_column(distinct)
+                    engine.register(f"v_{c}", pa.table({"value": values, "code": codes}))
+                    joins.append(f"left join v_{c} on answers.{c} = v_{c}.value")
+                    chosen.append(f"coalesce(v_{c}.code, -1)::int as {c}")
+                with pa.ipc.new_file(str(work / f"{c}.arrow"), pa.schema([("values", vocabulary.type)])) as writer:
+                    writer.write_table(pa.table({"values": vocabulary}))
+                about.append((name, c, "int32", name in categories and bool(schema.field(name).type.ordered)))
+            within = "" if position is None else f"{place[position]}, "
+            ordered = engine.execute(
+                f"select {', '.join(chosen)}, answers.row as row from answers {' '.join(joins)} "
+                f"order by items.code nulls last, {within}answers.row"
+            ).to_arrow_reader(1 << 20)
+            written = [*((c, kind) for _, c, kind, _ in about), ("rows", "int64")]
+            with ExitStack() as opened:
+                files = [opened.enter_context(open(work / f"{c}.numbers", "wb")) for c, _ in written]
+                for batch in ordered:
+                    for file, (_, kind), array in zip(files, written, batch.columns, strict=True):
+                        np.asarray(array.to_numpy(zero_copy_only=False), kind).tofile(file)
+        facts = {"columns": about, "missing": missing, "files": list(sizes.items())}
+        (work / "columns.json").write_text(json.dumps(facts))
+        (work / "table.duckdb").unlink()
+        shutil.rmtree(work / "spilled", ignore_errors=True)
+        with suppress(OSError):  # there is one already, of another process
+            os.replace(work, folder)
+        if not folder.exists():
+            raise OSError(f"{str(work)!r} cannot be renamed")
+    except (duckdb.Error, OSError) as error:
+        if faults:
+            raise faults[0] from None
+        raise InputError(
+            f"The answers cannot be sorted in {str(folder.parent)!r}: {first_line(error)}.",
+            "Name a place with more room.",
+            keyword="store",
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def parse_memory(memory: str | int) -> int:
