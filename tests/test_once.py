@@ -120,4 +120,4 @@ def test_names_that_do_not_apply_are_not_shown():
         assert hasattr(type(fitted), name)
     assert "comparison_" not in dir(fitted)
     assert "comparison_" in dir(fused)
-    assert len([name for name in dir(fitted) if not name.startswith("_")]) <= 51
+    assert len([name for name in dir(fitted) if not name.startswith("_")]) <= 45

@@ -18,7 +18,7 @@ import consilience as cs
 from consilience.answers.tagging import find_transitions
 from consilience.inference.estimator import renew
 from consilience.models.latent import LatentModel
-from consilience.results.prediction import Others
+from consilience.results.fitting import Others
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator

@@ -24,7 +24,7 @@ from ..kinds.base import AnyKind
 from ..limits import keep_to
 from ..options import check_truth, is_whole, to_path
 from ..results.findings import Finding
-from ..results.fitting import align, fit_source, make_source
+from ..results.fitting import Others, align, fit_source, make_source
 from ..results.result import Result
 from ..results.source_kinds import check_kind
 from . import MODELS, OTHERS, model_class
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
-    from ..results.prediction import Others
     from ..results.saving import SavedModel
     from .updating import Update
 
@@ -199,8 +198,6 @@ class Model(Fitted[Result], LabelEstimator):
         item_prior: object = None,
     ) -> Others:
         """What was learned, ready to be applied to other answers."""
-        from ..results.prediction import Others
-
         found = self.result_
         self._check()
         r = None if responses is None and features is not None else self._read(responses)[1]

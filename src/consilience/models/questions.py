@@ -28,7 +28,6 @@ from ..options import check_truth, to_path
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
-from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model, restore
 from .fusing import Posed, Shared, fit_posed
@@ -111,15 +110,28 @@ class Questions(Mapping[str, Model]):
         undecided : float, optional
             As for `DawidSkene.to_frame`: labels below this confidence are left open.
         """
-        return build_frame(to_columns(self._list_labels(wide, undecided)), self.backend)
+        return self._build(self._list_labels(wide, undecided))
 
     def _list_labels(self, wide: bool, undecided: float | None) -> pa.Table:
         check_truth("wide", "to_frame", wide)
-        tables = {
-            name: join_tags(in_arrow(model).to_frame(undecided=undecided), model.result_)
-            for name, model in self.items()
-        }
-        return widen(tables) if wide else lengthen(tables)
+        tables = {name: in_arrow(model).to_frame(undecided=undecided) for name, model in self.items()}
+        return widen(self._join_tags(tables)) if wide else lengthen(self._join_tags(tables))
+
+    def _build(self, table: pa.Table) -> Any:
+        """A table of the library that the answers came in."""
+        columns = {name: to_column(table.column(name)) for name in table.column_names}
+        return build_frame(columns, self.backend)
+
+    def _join_tags(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Tables of labels with sets of tags as text, between which is what was between them in the answers."""
+        joined = dict(tables)
+        for name, table in tables.items():
+            task = self[name].result_.task
+            if isinstance(task, TagsKind):
+                sets = table.column("labels").cast(pa.list_(pa.string()))
+                text = pc.binary_join(sets, task.separator or SEPARATOR)
+                joined[name] = table.set_column(table.column_names.index("labels"), "label", text)
+        return joined
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker, over all questions; each model has one of its own.
@@ -169,10 +181,10 @@ class Questions(Mapping[str, Model]):
         if not as_frame:
             return {name: self[name].predict(answers) for name, answers in read.items()}
         tables = {
-            name: join_tags(self[name].predict(replace(answers, backend="pyarrow"), as_frame=True), self[name].result_)
+            name: self[name].predict(replace(answers, backend="pyarrow"), as_frame=True)
             for name, answers in read.items()
         }
-        return build_frame(to_columns(lengthen(tables)), next(iter(read.values())).backend)
+        return self._build(lengthen(self._join_tags(tables)))
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
@@ -197,14 +209,14 @@ class Questions(Mapping[str, Model]):
         column label with what the person says, and give the table to `update` or `fuse` as `gold`.
         """
         tables = {name: in_arrow(model).next_items(n, at_random=at_random) for name, model in self.items()}
-        rows = merge_rows(tables, "fused_label", "entropy")
+        rows = stack(tables, "fused_label").sort_by([("entropy", "descending")])
         # Where the list of one question has an item that was drawn at random, so has that of all.
         is_drawn = rows.column("random").to_numpy().astype(bool)
         drawn, others = np.flatnonzero(is_drawn), np.flatnonzero(~is_drawn)
         wanted = sum(next(iter(tables.values())).column("random").to_pylist())
         n_drawn = min(len(drawn), max(wanted, n - len(others)))
         order = np.sort(np.append(drawn[:n_drawn], others[: n - n_drawn]))
-        return build_frame(to_columns(rows.take(pa.array(order))), self.backend)
+        return self._build(rows.take(pa.array(order)))
 
     def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
         """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.
@@ -215,7 +227,7 @@ class Questions(Mapping[str, Model]):
             As for `DawidSkene.next_questions`.
         """
         asked = {name: in_arrow(model).next_questions(n, workers) for name, model in self.items()}
-        return build_frame(to_columns(merge_rows(asked, "worker", "gain").slice(0, n)), self.backend)
+        return self._build(stack(asked, "worker").sort_by([("gain", "descending")]).slice(0, n))
 
     def explain(self, item: object) -> Explanations:
         """Return why an item has its labels: an explanation for each question that has the item.
@@ -317,72 +329,47 @@ def in_arrow(found: Any) -> Any:
     return renew(found)._adopt(replace(found.result_, backend="pyarrow"))
 
 
-def to_columns(table: pa.Table) -> dict[str, Column]:
-    """The columns of a table."""
-    return {name: to_column(table.column(name)) for name in table.column_names}
+def stack(tables: Mapping[str, pa.Table], before: str) -> pa.Table:
+    """The rows of all questions one below the other, with a column question before another one.
 
-
-def stack_rows(tables: Mapping[str, pa.Table], names: Sequence[str]) -> pa.Table:
-    """The rows of all questions, with these columns: as text where types differ. Column question says of which one."""
-
-    def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-        try:
-            return column.cast(pa.string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text
-            texts = [None if value is None else str(value) for value in column.to_pylist()]
-            return pa.chunked_array([texts], pa.string())
-
-    columns = {}
-    for name in names:
-        if name == "question":
-            columns[name] = pa.chunked_array([[each] * table.num_rows for each, table in tables.items()], pa.string())
-            continue
-        parts = [table.column(name) for table in tables.values()]
-        parts = parts if len({each.type for each in parts}) == 1 else list(map(to_text, parts))
-        columns[name] = pa.chunked_array([chunk for each in parts for chunk in each.chunks], parts[0].type)
-    return pa.table(columns)
-
-
-def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
-    """The rows of all questions, with a column question before the `first` one, the largest of a column first.
-
-    Columns that are not in all tables are left out, but for that of tags, which is missing where there are none.
+    Columns that are not in all tables are left out, but for that of tags. Where types differ, entries are text.
     """
-    if any(TAG in table.column_names for table in tables.values()):
-        tables = {
-            name: table
-            if TAG in table.column_names
-            else table.add_column(table.column_names.index(first), TAG, pa.nulls(table.num_rows, pa.string()))
-            for name, table in tables.items()
-        }
-    every = next(iter(tables.values())).column_names
-    shared = [name for name in every if all(name in table.column_names for table in tables.values())]
-    place = shared.index(TAG if TAG in shared else first)
-    rows = stack_rows(tables, [*shared[:place], "question", *shared[place:]])
-    return rows.take(np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable"))
-
-
-def join_tags(table: pa.Table, found: Result) -> pa.Table:
-    """A table of labels with sets of tags as text, between which is what was between them in the answers."""
-    if isinstance(found.task, TagsKind):
-        sign = found.task.separator or SEPARATOR
-        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), sign)
-        table = table.set_column(table.column_names.index("labels"), "label", joined)
-    return table
+    every = [
+        table.append_column("question", pa.array([name] * table.num_rows, pa.string()))
+        for name, table in tables.items()
+    ]
+    names = [name for name in every[0].column_names[:-1] if all(name in table.column_names for table in every)]
+    has_tags = any(TAG in table.column_names for table in every)
+    place = names.index(TAG if TAG in names else before)
+    names[place:place] = ["question", TAG] if has_tags and TAG not in names else ["question"]
+    for name in names:
+        types = {table.schema.field(name).type for table in every if name in table.column_names}
+        if len(types) > 1:
+            every = [
+                table.set_column(table.column_names.index(name), name, table.column(name).cast(pa.string()))
+                if name in table.column_names
+                else table
+                for table in every
+            ]
+    parts = [table.select([name for name in names if name in table.column_names]) for table in every]
+    return pa.concat_tables(parts, promote_options="default").select(names)
 
 
 def lengthen(tables: Mapping[str, pa.Table]) -> pa.Table:
     """A table with a row for each item and question."""
     first = next(iter(tables.values())).column_names
-    n_keys = first.index("label")
-    same = all(table.column_names == first for table in tables.values())
-    return stack_rows(tables, [*first[:n_keys], "question", *(first[n_keys:] if same else ["label", "confidence"])])
+    if any(table.column_names != first for table in tables.values()):
+        names = [*first[: first.index("label")], "label", "confidence"]
+        tables = {name: table.select(names) for name, table in tables.items()}
+    return stack(tables, "label")
 
 
 def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
     """A table with a row for each item."""
     first = next(iter(tables.values())).column_names
-    keys = stack_rows(tables, first[: first.index("label")])
+    n_keys = first.index("label")
+    keys = stack({name: table.select(first[: n_keys + 1]) for name, table in tables.items()}, "label")
+    keys = keys.select(first[:n_keys])
     row = dict[tuple[object, ...], int]()
     places = [row.setdefault(key, len(row)) for key in zip(*keys.to_pydict().values(), strict=True)]
     wide, begin = keys.take(np.unique(np.array(places, np.int64), return_index=True)[1]), 0

@@ -43,9 +43,8 @@ from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
-from ..results.fitting import align, fit_source
+from ..results.fitting import align, check_silence, fit_source
 from ..results.intervals import Past
-from ..results.prediction import check_silence
 from ..results.result import Given, Result
 from .base import Model
 from .opening import open_answers
