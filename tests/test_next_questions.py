@@ -15,8 +15,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience import planning
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
-from consilience.planning import next_questions
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)
@@ -161,16 +161,16 @@ def test_long_shortlists_and_cells_change_nothing(monkeypatch):
     crowd = cs.simulate.independent(400, n_workers=50, n_classes=4, answers_per_item=2, accuracy=(0.3, 0.9), seed=1)
     model = cs.DawidSkene().fit(crowd.responses)
     first = model.next_questions(60)
-    monkeypatch.setattr(next_questions, "N_SHORT", 50)
-    monkeypatch.setattr(next_questions, "LEAST_SHARING", 1)
+    monkeypatch.setattr(planning, "N_SHORT", 50)
+    monkeypatch.setattr(planning, "LEAST_SHARING", 1)
     assert pairs(model.next_questions(60)) == pairs(first)
-    monkeypatch.setattr(next_questions, "LEAST_SHARING", 10**9)  # one cell
+    monkeypatch.setattr(planning, "LEAST_SHARING", 10**9)  # one cell
     assert pairs(model.next_questions(60)) == pairs(first)
     # A list of one question is the best of all pairs.
     r = model.result_.answers
     gains = {
         (i, m): slow_gain(model.posterior_[i].tolist(), model.confusion_[m].tolist())
-        for i in np.argsort(-next_questions.entr(model.posterior_).sum(axis=1))[:60]
+        for i in np.argsort(-planning.entr(model.posterior_).sum(axis=1))[:60]
         for m in range(50)
         if m not in r.worker[r.offsets[i] : r.offsets[i + 1]]
     }

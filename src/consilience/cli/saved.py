@@ -31,7 +31,7 @@ from ..models.base import Standalone, name_source
 from ..models.questions import Questions, in_arrow
 from ..models.updating import check_answers, read_like
 from ..options import N_LISTED, given
-from ..planning.next_items import add_label
+from ..planning import add_label
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED, list_values, publish, refuse

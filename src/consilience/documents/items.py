@@ -12,7 +12,7 @@ from scipy.special import betaincinv
 from ..answers.columns import spell_surrogates
 from ..errors import join_names, plural, to_sentence
 from ..metrics.probabilities import reliability_curve
-from ..planning.next_items import choose_next_items
+from ..planning import choose_next_items
 from ..results.explanations import explain_row
 from .charts import Chart, draw_curves
 from .document import Column, Columns, Part, Section, Table, Text, Widget

@@ -14,7 +14,7 @@ from ..inference.sources import Source
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.temperatures import MeanWorkers
 from ..kinds.tags import TagsKind, report_tags
-from ..planning.next_items import find_entropy
+from ..planning import find_entropy
 from ..results.comparison import describe_limit, describe_usual
 from ..results.sureness import find_reliability
 from .charts import Chart, draw_curves, draw_heat, draw_shares

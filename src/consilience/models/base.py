@@ -607,7 +607,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> fused.next_items(5).to_pydict()["random"]
         [False, False, True, False, False]
         """
-        from ..planning.next_items import list_next_items
+        from ..planning import list_next_items
 
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
@@ -639,7 +639,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> done.num_rows, round(done["expected_errors"].to_pylist()[-1], 1)
         (282, 8.7)
         """
-        from ..planning.next_items import list_stop_items
+        from ..planning import list_stop_items
         from ..results.label_files import check_confidence
 
         least = check_confidence(confidence, "confidence", "stop_items")
@@ -694,7 +694,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> questions.column_names
         ['item', 'worker', 'gain', 'cost']
         """
-        from ..planning.next_questions import list_questions
+        from ..planning import list_questions
 
         found = replace(self.result_, seed=self.get_params().get("seed", 0))
         columns = list_questions(found, n, workers, budget, cost, per_worker, asked)

@@ -442,7 +442,7 @@ def campaign(
     information 1000 0.98
     """
     from ..models.dawid_skene import DawidSkene
-    from ..planning.next_questions import list_questions
+    from ..planning import list_questions
 
     if isinstance(crowd, Simulation) == (truth is not None):
         raise ParameterError(

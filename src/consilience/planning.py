@@ -1,4 +1,21 @@
-r"""Whom to ask what next: pairs of an item and a worker, by what the answer is expected to tell about the label.
+r"""What to label next, and whom to ask what.
+
+**Items.** The label of an item teaches most where the model is least certain, so items come in the order of the entropy
+of their calibrated probabilities,
+
+.. math:: H_n = -\sum_k q_{nk} \log q_{nk},
+
+the largest first. The power that calibrates probabilities must not be learned from these, since they were chosen by
+their probabilities. So two of ten are drawn at random, and marked: `fit` calibrates by them alone if the table of known
+labels has the column random.
+
+Two kinds of items come after all others. Independent items that nobody answered: their labels say nothing about
+workers. And in a sequence, positions that have a less certain neighbour: one label settles both.
+
+What is random, and the order of items with the same entropy, depends on the seed and the ids of the items, not on the
+order of rows.
+
+**Questions** are pairs of an item and a worker, by what the answer is expected to tell about the label.
 
 Let :math:`q_k` be the calibrated probability of class k of an item, and :math:`p_{mk}(a)` the confusion matrix of
 worker m. The expected gain of a question is the information that the answer has about the label, in nats:
@@ -38,23 +55,135 @@ next `N_SHORT`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from ..answers.columns import Column, Values, join_values, lookup, to_column, to_values
-from ..answers.random_choices import draw_numbers, hash_ids
-from ..answers.tables import open_frame
-from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
-from ..inference.sources import assign_groups
-from ..kernels import Codes, Floats, Integers, read_only
-from ..limits import NUMBER, require_memory
-from ..options import is_number, is_whole
-from ..results.result import Result
-from ..results.worker_report import find_accused
-from .next_items import hash_keys
+from .answers.columns import (
+    Column,
+    Values,
+    decode_categories,
+    encode_in_order_of_appearance,
+    join_values,
+    lookup,
+    split_repeated,
+    to_column,
+    to_values,
+)
+from .answers.random_choices import Hashes, draw_numbers, hash_ids
+from .answers.tables import open_frame
+from .errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
+from .inference.sources import assign_groups
+from .kernels import Codes, Floats, Integers, Truths, read_only
+from .limits import NUMBER, require_memory
+from .options import is_number, is_whole
+from .results.label_files import find_open
+from .results.result import Labels, Result
+from .results.worker_report import find_accused
+
+# Every fifth entry of the list is drawn at random, from the third on.
+EVERY, FIRST = 5, 2
+# Entropies that differ by rounding only are the same.
+DECIMALS = 9
+
+
+def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
+    """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each.
+
+    One of so many is drawn at random, of those that are answered: by the lowest of random numbers, which also order
+    equal entropies.
+    """
+    labels, gold, answers = found.labels, found.given.gold, found.given.answers
+    entropy, draws = find_entropy(labels.posterior), draw_numbers(found.seed, hash_keys(labels.keys))
+    unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
+    answered = np.ones(labels.n_items, bool)
+    if answers is not None and not answers.silence_counts:
+        answered = np.diff(answers.offsets) > 0
+    # Which come after all others, unless they are drawn at random.
+    if "sequence" in labels.keys:
+        sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
+        later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
+    else:
+        later = ~answered & (not found.is_network)
+
+    n = min(n, int(unknown.sum()))
+    at_random = np.arange(n) % every == FIRST % every
+    pool = np.flatnonzero(unknown & answered)
+    drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
+    at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
+    others = np.setdiff1d(np.flatnonzero(unknown), drawn)
+    order = np.lexsort((draws[others], -entropy[others], later[others]))
+    items = np.zeros(n, np.int64)
+    items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
+    return items, at_random, entropy
+
+
+def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
+    """The columns of `Model.next_items`."""
+    labels = found.labels
+    rows, drawn, entropy = choose_next_items(found, n, 1 if at_random else EVERY)
+    texts = found.task.show(rows)
+    return (
+        labels.take(rows)
+        | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
+        | {"random": to_column(drawn), "fused_label": to_column(labels.values[rows])}
+        | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(entropy[rows])}
+    )
+
+
+def add_label(columns: dict[str, Column]) -> dict[str, Column]:
+    """The columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
+    asked = [name for name in ("item", "sequence", "position", "tag", "question", "worker") if name in columns]
+    n_rows = len(next(iter(columns.values())))
+    return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
+
+
+def find_entropy(posterior: Floats) -> Floats:
+    """The entropy of each row, in nats.
+
+    >>> find_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
+    array([0.   , 0.693])
+    """
+    return np.asarray(entr(posterior).sum(axis=1).round(DECIMALS) + 0.0)
+
+
+def hash_keys(keys: Mapping[str, Column]) -> Hashes:
+    """A hash of what identifies each item, the same as `hash_items` gives."""
+    columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
+    hashes = [hash_ids(to_values(column)) for column in columns]
+    return hashes[0] if len(hashes) == 1 else draw_numbers(None, *hashes)
+
+
+def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Which positions of a sequence have no neighbour of larger entropy; of equal ones, that with the lower draw.
+
+    >>> entropy, draws = np.array([0.1, 0.3, 0.2, 0.4, 0.4]), np.array([1, 2, 3, 5, 4], np.uint64)
+    >>> find_peaks(entropy, draws, np.array([0, 0, 0, 1, 1]))
+    array([False,  True, False, False,  True])
+    """
+    left, right = entropy[:-1], entropy[1:]
+    falls = (left > right) | ((left == right) & (draws[:-1] <= draws[1:]))
+    together = sequence[:-1] == sequence[1:]
+    peak = np.ones(len(entropy), bool)
+    peak[1:] &= ~(together & falls)
+    peak[:-1] &= ~(together & ~falls)
+    return peak
+
+
+def list_stop_items(labels: Labels, least: float) -> dict[str, Column]:
+    """The columns of `Model.stop_items`: items with at least this confidence, the most certain first."""
+    confidence = labels.shown_confidence
+    rows = np.flatnonzero(~find_open(confidence, least))
+    rows = rows[np.argsort(-confidence[rows], kind="stable")]
+    columns = labels.take(rows) | {"label": to_column(labels.classes[labels.codes[rows]])}
+    certain = confidence[rows]
+    return columns | {"confidence": to_column(certain), "expected_errors": to_column(np.cumsum(1.0 - certain))}
+
+
+# ------------------------------------------------------------------------------------------------------ questions
 
 # The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
 # with the matrix of every worker on a shortlist.
@@ -75,10 +204,6 @@ SPREAD = 4
 ROUNDING = 1e-9
 
 
-# Indices of items and workers, (n,) each.
-Pairs = tuple[Integers, Integers]
-
-
 def list_questions(
     found: Result,
     n: object = None,
@@ -90,7 +215,7 @@ def list_questions(
     barred: object = None,
 ) -> dict[str, Column]:
     """The columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
-    from ..kernels.questions import choose, find_best
+    from .kernels.questions import choose, find_best
 
     if n is not None and not (is_whole(n) and n >= 0):
         raise parameter_error("n", "next_questions", "a whole number >= 0", n)
@@ -104,11 +229,9 @@ def list_questions(
     ids = names[~find_accused(found)] if workers is None else _read_ids(workers)
     known = lookup(names, to_column(ids))
     if (known < 0).any():
-        warn(
-            DataWarning(
-                f"{int((known < 0).sum()):,} of {len(ids):,} workers were not there at the fit: "
-                f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
-            )
+        warn_of(
+            f"{int((known < 0).sum()):,} of {len(ids):,} workers were not there at the fit: "
+            f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
         )
     if found.source_kind == "functions" or found.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
@@ -119,9 +242,12 @@ def list_questions(
                 problem = "Labelling functions answer all that they can, so there is nothing to ask them."
                 remedy = "Or if people gave the answers, fuse them with source_kind='people'."
             raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
-    costs, limits, most = read_costs(cost, ids), None, "a whole number >= 0"
+    costs, limits = read_costs(cost, ids), None
     if per_worker is not None:
-        limits = _by_worker("per_worker", per_worker, ids, "next_questions", most, _is_count)
+        expected = "a whole number >= 0"
+        limits = _by_worker(
+            "per_worker", per_worker, ids, "next_questions", expected, lambda most: is_whole(most) and most >= 0
+        )
         limits = np.minimum(limits, np.iinfo(np.int32).max).astype(np.int64)
     asked_before, not_to_ask = read_pairs(found, asked, "asked"), read_pairs(found, barred, "barred")
     n_asked = len(ids)
@@ -224,39 +350,18 @@ def _make_columns(found: Result, items: Integers, workers: Values, gain: Floats,
     return found.labels.take(items) | {name: to_column(each) for name, each in figures.items()}
 
 
-def _is_count(value: object) -> TypeGuard[float]:
-    return is_whole(value) and bool(value >= 0)
-
-
-def _is_price(value: object) -> TypeGuard[float]:
-    return is_number(value) and bool(0 < value < np.inf)
-
-
 def read_costs(cost: object, ids: Values, owner: str = "next_questions") -> Floats:
     """What an answer of each worker costs; `cost` is the parameter of `owner`."""
-    return _by_worker("cost", 1.0 if cost is None else cost, ids, owner, "a number > 0", _is_price)
-
-
-def _read_ids(workers: object) -> Values:
-    """The ids of workers, each once."""
-    if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
-        raise parameter_error("workers", "next_questions", "a list of workers", workers)
-    ids = to_values(to_column(workers if hasattr(workers, "__len__") else list(workers)))
-    if len(set(ids.tolist())) < len(ids):
-        raise parameter_error("workers", "next_questions", "a list of different workers", workers)
-    return ids
+    price = 1.0 if cost is None else cost
+    return _by_worker("cost", price, ids, owner, "a number > 0", lambda each: is_number(each) and 0 < each < np.inf)
 
 
 def _by_worker(
-    name: str, given: object, ids: Values, owner: str, expected: str, is_good: Callable[[object], TypeGuard[float]]
+    name: str, given: object, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]
 ) -> Floats:
     """A number for each worker, from one for all or a dict."""
-    expected = f"{expected}, or a dict with one for each worker"
-    if not isinstance(given, Mapping):
-        if not is_good(given):
-            raise parameter_error(name, owner, expected, given)
-        return np.full(len(ids), float(given))
-    missing = [worker for worker in ids.tolist() if worker not in given]
+    numbers: Mapping[Any, Any] = given if isinstance(given, Mapping) else dict.fromkeys(ids.tolist(), given)
+    missing = [worker for worker in ids.tolist() if worker not in numbers]
     if missing:
         raise ParameterError(
             f"The {name!r} parameter of {owner} has no entry for {listing(missing)}.",
@@ -264,9 +369,19 @@ def _by_worker(
             keyword=name,
         )
     for worker in ids.tolist():
-        if not is_good(given[worker]):
-            raise parameter_error(name, owner, expected, given[worker])
-    return np.array([float(given[worker]) for worker in ids.tolist()])
+        if not is_good(numbers[worker]):
+            raise parameter_error(name, owner, f"{expected}, or a dict with one for each worker", numbers[worker])
+    return np.array([float(numbers[worker]) for worker in ids.tolist()])
+
+
+def _read_ids(workers: object) -> Values:
+    """The ids of workers, each once."""
+    if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
+        raise parameter_error("workers", "next_questions", "a list of workers", workers)
+    ids, repeated = split_repeated(to_column(workers if hasattr(workers, "__len__") else list(workers)))
+    if repeated:
+        raise parameter_error("workers", "next_questions", "a list of different workers", workers)
+    return ids
 
 
 def read_pairs(found: Result, source: object, name: str) -> tuple[Integers, Column]:
@@ -291,16 +406,13 @@ def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Fl
     steps = draw_numbers(0, hash_ids(np.arange(n_classes)))
     cells = np.zeros(n_items, np.int64)
     for grain in GRAINS:
-        codes = np.zeros(n_items, np.uint64)
-        for k in range(n_classes):
-            codes += np.rint(posterior[:, k] * grain).astype(np.uint64) * steps[k]
+        codes = np.rint(posterior * grain).astype(np.uint64) @ steps
         distinct, found = np.unique(codes, return_inverse=True)
         if len(distinct) <= most:
             cells = found
             break
     n_cells = int(cells.max()) + 1
-    sums = [np.bincount(cells, posterior[:, k], minlength=n_cells) for k in range(n_classes)]
-    middles = np.stack(sums, axis=1)
+    middles = np.stack([np.bincount(cells, column, minlength=n_cells) for column in posterior.T], axis=1)
     return cells, middles / middles.sum(axis=1, keepdims=True)
 
 

@@ -1,1 +1,0 @@
-"""What to label next, whom to ask, and when to stop."""
