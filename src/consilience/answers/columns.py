@@ -34,6 +34,15 @@ Indices = NDArray[np.int64]
 _TIMES = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 _PLAIN = {str, bytes, int, float, bool, decimal.Decimal, *_TIMES}
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
+# Types of Arrow that are held as others, which it can encode, and give back as Python has them: its own times have
+# microseconds.
+_HELD = {
+    pa.string_view(): pa.large_string(),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.duration("ns"): pa.duration("us"),
+    pa.time64("ns"): pa.time64("us"),
+}
 _UNREADABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 
 
@@ -105,7 +114,9 @@ def to_column(values: Any, what: str = "The data") -> Column:
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
         return _check_hashable(array.to_pylist(), what)
     try:
-        array = array.cast(_held_type(kind), safe=not pa.types.is_date64(kind))
+        is_precise = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        held = pa.timestamp("us", kind.tz) if is_precise else _HELD.get(kind, kind)
+        array = array.cast(held, safe=not pa.types.is_date64(kind))
         if pa.types.is_temporal(kind):
             array.drop_null()[:1].to_pylist()  # zones that nobody knows
     except (pa.ArrowInvalid, OverflowError, ValueError) as error:
@@ -115,22 +126,6 @@ def to_column(values: Any, what: str = "The data") -> Column:
             f"{what} must not hold times that Python cannot hold, such as nanoseconds.", "Write them as text."
         ) from error
     return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(kind) else array  # -0.0 is 0.0
-
-
-def _held_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which Arrow encodes values of a type, and gives them back as Python has them."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_float16(kind):
-        return pa.float32()
-    if pa.types.is_date64(kind):
-        return pa.date32()
-    if getattr(kind, "unit", None) != "ns":
-        return kind
-    # Python's own times have microseconds.
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
@@ -402,10 +397,10 @@ def lookup(values: Values, column: Column) -> Indices:
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
         column = decode_categories(column)
         kinds = {known.type, column.type}
-        if any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
+        common = column.type if len(kinds) == 1 else _common_type(kinds)
+        if common is None and any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
             known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))
-            kinds = {pa.bool_()}
-        common = _common_type(kinds)
+            common = pa.bool_()
         if common is None and any(map(is_text, kinds)):  # text that reads as a number or a time
             common = next((kind for kind in kinds if pa.types.is_floating(kind) or pa.types.is_temporal(kind)), None)
         if common is not None:

@@ -260,13 +260,11 @@ def read_times(table: Table, name: str) -> Floats:
 
 def _to_seconds(column: pa.Array) -> pa.Array | None:
     """Numbers as they are, and dates and times as seconds since 1970; None for anything else."""
-    if pa.types.is_boolean(column.type):
-        return None
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pc.cast(column, pa.float64(), safe=False)
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+    kinds = pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+    for kind in () if pa.types.is_boolean(column.type) else kinds:
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return pc.divide(pc.cast(pc.cast(pc.cast(column, kind, safe=False), pa.int64()), pa.float64()), 1e6)
+            found = pc.cast(column, kind, safe=False)
+            return found if kind == pa.float64() else pc.divide(pc.cast(pc.cast(found, pa.int64()), pa.float64()), 1e6)
     return None
 
 

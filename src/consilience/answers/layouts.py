@@ -156,10 +156,8 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
         where = f"{first} and {second.removeprefix(file + comma)}" + ("" if comma else f" of {table.name}")
         why, last = "", Sentence("Or let the last one count, with {duplicates}.", duplicates="last")
         remedies: list[str | Sentence] = ["Remove them.", last]
-        if answers.weight is not None and weight[same].sum() > 1 + WEIGHT_SLACK:
+        if weight[same].sum() > 1 + WEIGHT_SLACK and answers.weight is not None:
             why, remedies = ", with weights of more than 1 in all", ["Let the weights of an answer sum to at most 1."]
-        elif answers.weight is not None:
-            why = ", with the same label"
         elif len(table.names) > len(answers.columns):
             remedies.append("If further columns tell items apart, name all columns of an item, with commas.")
         who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
@@ -295,11 +293,10 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
     columns: list[Any] = [table.read(name) for name in workers]
     scales = [each for each in columns if getattr(getattr(each, "type", None), "ordered", False)]
     categories = scales[0].dictionary if len(scales) == len(columns) and share_categories(scales) else None
-    for w, column in enumerate(columns):
-        if not isinstance(column, np.ndarray) and pa.types.is_floating(column.type):
-            with suppress(pa.ArrowInvalid):  # pandas makes floats of whole numbers beside an empty cell
-                columns[w] = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.int64())
     entries = join_columns(*columns, as_text=True)
+    if not isinstance(entries, np.ndarray) and pa.types.is_floating(entries.type):
+        with suppress(pa.ArrowInvalid):  # pandas makes floats of whole numbers beside an empty cell
+            entries = pc.cast(pc.if_else(pc.is_nan(entries), None, entries), pa.int64())
     there = is_present(entries)
     if missing is not None:
         there &= lookup(np.array([missing]), entries) < 0
@@ -401,12 +398,9 @@ def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
     """Rows that can be trusted, with known answers of test questions; several accepted answers are no known label."""
     table = _leave_out(table, "_tainted", ["true", "1"], "not to be trusted")
     columns = [str(name) for name in table.names]
-    # Questions have known answers beside them; without any it is the one with a usual name, or all other columns.
-    questions = [name for name in columns if f"{name}_gold" in columns]
-    if not questions:
-        usual = table.find_usual("label")
-        others = [name for name in columns if not re.match(r"_|orig__|.*_gold(_reason)?$", name, re.DOTALL)]
-        questions = others if usual is None else [usual]
+    # Questions have known answers beside them; without any it is the one with a usual name.
+    usual = table.find("label")
+    questions = [name for name in columns if f"{name}_gold" in columns] or ([] if usual is None else [usual])
     label = _choose_question(table, questions, names, "a full report of Appen")
     gold = f"{label}_gold"
     if gold in columns:
@@ -456,11 +450,8 @@ def _choose_item(table: Table, inputs: Sequence[str], key: str, names: Names) ->
     """The column of items: the one that was named, the only input, if no row lacks it, else the platform's own key."""
     if names.get("item") is not None:
         return table.need("item", names["item"], parameter="item")
-    if len(inputs) == 1 and not len(find_missing(table.read(inputs[0]))):
-        return inputs[0]
-    if key not in table.names:
-        raise table.many_columns("item", inputs, "item")
-    return key
+    is_whole = len(inputs) == 1 and not len(find_missing(table.read(inputs[0])))
+    return inputs[0] if is_whole else table.need("item", key, parameter="item")
 
 
 def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Table:

@@ -223,7 +223,11 @@ class Table:
             raise self.no_column(role, None, parameter)
         found = self.candidates(role) if given is None and self.find_usual(role) is None else []
         if len(found) > 1:
-            raise self.many_columns(role, found, parameter)
+            raise InputError(
+                f"{self.name} has {plural(len(found), 'column')} that may be the {role}: {listing(found, len(found))}.",
+                "Rename the one that is meant." if parameter is None else Sentence(f"Choose one with {{{parameter}}}."),
+                keyword=parameter,
+            )
         return name
 
     def find_spans(self) -> dict[str, str] | None:
@@ -318,9 +322,12 @@ class Table:
         Tuples and frozen sets are values like any other: they may be labels.
         """
         cells = self.cells(name)
-        entries = [] if cells is None else cells if isinstance(cells, list) else cells.to_pylist()
-        lists = [None if is_missing(entry) else entry for entry in entries]
-        if not {type(None), list, set, np.ndarray}.issuperset(map(type, lists)) or all(each is None for each in lists):
+        cells = [] if cells is None else cells if isinstance(cells, list) else cells.to_pylist()
+        kinds = list, set, np.ndarray
+        if not isinstance(next((cell for cell in cells if not is_missing(cell)), None), kinds):
+            return None
+        lists = [None if is_missing(cell) else cell for cell in cells]
+        if not all(each is None or isinstance(each, kinds) for each in lists):
             return None
         return [each.tolist() if isinstance(each, np.ndarray) else each and list(each) for each in lists]
 
@@ -334,14 +341,6 @@ class Table:
                 f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
             )
         return column
-
-    def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
-        """The error for several columns that may play a role, one of which the caller has to choose."""
-        return InputError(
-            f"{self.name} has {plural(len(found), 'column')} that may be the {role}: {listing(found, len(found))}.",
-            "Rename the one that is meant." if parameter is None else Sentence(f"Choose one with {{{parameter}}}."),
-            keyword=parameter,
-        )
 
     def no_column(self, role: str, given: str | None, parameter: str | None = None) -> InputError:
         """The error for a missing column, with the nearest name there is.
@@ -498,11 +497,10 @@ def _is_stream(values: object, native: object) -> bool:
     """
     if isinstance(native, nw.DataFrame):
         kind = native.implementation
-        return hasattr(values, "__arrow_c_stream__") and not (
-            kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow()
-        )
-    no_rows = (nw.LazyFrame, nw.Series, pa.Table, pa.Array, pa.ChunkedArray, type)
-    return not isinstance(native, no_rows) and hasattr(values, "__arrow_c_stream__")
+        if kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow():
+            return False
+    no_tables = (nw.LazyFrame, nw.Series, pa.Table, pa.Array, pa.ChunkedArray, type)
+    return not isinstance(native, no_tables) and hasattr(values, "__arrow_c_stream__")
 
 
 def _to_native(values: Any) -> Any:
