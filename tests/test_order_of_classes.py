@@ -63,7 +63,6 @@ def test_a_label_beside_the_scale_is_no_level() -> None:
     ("given", "words"),
     [
         ({"ordered": True}, "'high', 'low', 'mid' are no numbers"),
-        ({"ordered": True, "classes": set(LEVELS)}, "are no numbers"),
         ({"positions": [0, 1, 5]}, "are no numbers"),
         ({"ordered": "yes"}, "The 'ordered' parameter of Answers must be True or False"),
         ({"ordered": False, "classes": LEVELS, "positions": RANKS}, "are those of classes in order"),

@@ -431,12 +431,6 @@ def test_classes_as_subset():
     assert (r.n_classes, r.n_labels) == (2, 3)
 
 
-def test_classes_as_a_set_are_sorted():
-    assert read(TABLE, classes={"yes", "no"}).classes.tolist() == ["no", "yes"]
-    assert read(with_labels([*Size]), classes={Size.LARGE, Size.SMALL}).classes.tolist() == [Size.SMALL, Size.LARGE]
-    assert read(with_labels(["a", 1]), classes={"a", 1}).classes.tolist() == [1, "a"]
-
-
 @pytest.mark.parametrize(
     ("classes", "expected"),
     [

@@ -24,7 +24,7 @@ from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_posed, prepare
 from .models.questions import Questions
-from .options import check_seed, given, is_number, to_path
+from .options import check, given, is_number, to_path
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .results.fitting import align, fit_source, make_source
@@ -181,13 +181,8 @@ def fuse(
     parameters = {name: value for name, value in asked.items() if name not in (*columns, *BESIDE, "gold_column")}
     if gold_column is not None:
         if gold is not None:
-            raise ParameterError(
-                Sentence(
-                    "{gold_column} has no effect beside {gold}, which takes its place.", gold_column=None, gold=None
-                ),
-                "Leave out one of them.",
-                keyword="gold_column",
-            )
+            problem = Sentence("{gold_column} has no effect beside {gold}, which takes its place.")
+            raise ParameterError(problem, "Leave out one of them.", keyword="gold_column")
         columns["gold"] = gold_column
     names: list[Any] | None = list(source) if are_answers(source) else list_labels(columns)
     if names is None:
@@ -201,11 +196,8 @@ def fuse(
                 raise
         else:
             if by_question:
-                raise ParameterError(
-                    Sentence(f"{{{by_question[0]}}} is given by question, and there is one.", **{by_question[0]: None}),
-                    Sentence("Name the questions with {label}."),
-                    keyword=by_question[0],
-                )
+                problem = Sentence(f"{{{by_question[0]}}} is given by question, and there is one.")
+                raise ParameterError(problem, Sentence("Name the questions with {label}."), keyword=by_question[0])
     several = names is not None
     opening = open_questions(source, names, graph, gold, columns, block) if names else lambda _: prepared
     models, shared = fuse_prepared(
@@ -360,7 +352,7 @@ def held_out_score(
     """
     if not isinstance(model, Model):
         raise parameter_error("model", "held_out_score", "a model such as DawidSkene()", model)
-    check_seed(seed, "held_out_score")
+    check("seed", seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     settled = model if model._result is None else renew_as_found(model, model._result, coupling=False)

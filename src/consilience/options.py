@@ -71,12 +71,6 @@ def is_among(value: object, choices: Collection[Any]) -> bool:
         return False
 
 
-def check_seed(seed: object, owner: str) -> None:
-    """Raise an error unless random numbers can be drawn with a seed."""
-    if not is_whole(seed) or not seed >= 0:
-        raise parameter_error("seed", owner, "a whole number >= 0", seed)
-
-
 def check_truth(name: str, owner: str, value: object) -> None:
     """Raise an error unless a value is true or false."""
     if type(value).__name__ not in ("bool", "bool_"):
@@ -136,13 +130,9 @@ def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[
     known = set(names)  # found by hash: an odd object may not be comparable
     unknown = [str(name) for name in value if name not in known]
     if unknown:
-        raise ParameterError(
-            Sentence(
-                f"{{{parameter}}} is given for {{unknown}}, and the questions are {{names}}.",
-                **{parameter: None, "unknown": Python(listing(unknown)), "names": Python(listing(names, len(names)))},
-            ),
-            keyword=parameter,
-        )
+        said = {"unknown": Python(listing(unknown)), "names": Python(listing(names, len(names)))}
+        problem = Sentence(f"{{{parameter}}} is given for {{unknown}}, and the questions are {{names}}.", **said)
+        raise ParameterError(problem, keyword=parameter)
     return dict(value)
 
 
@@ -255,8 +245,8 @@ def read_length(text: str) -> int | tuple[int, ...]:
 
 def is_classifier(value: object) -> bool:
     """Whether a value is None, or can be trained and judge."""
-    has_methods = callable(getattr(value, "fit", None)) and callable(getattr(value, "predict_proba", None))
-    return value is None or (has_methods and not isinstance(value, type))
+    methods = [getattr(value, name, None) for name in ("fit", "predict_proba")]
+    return value is None or (all(map(callable, methods)) and not isinstance(value, type))
 
 
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
@@ -539,11 +529,8 @@ def check_effect(values: Mapping[str, Any], form: str) -> None:
     for name in given(values):
         option = OPTIONS[name]
         if option.forms and form not in option.forms:
-            raise ParameterError(
-                Sentence(f"{{{name}}} is for {option.about}, and has no effect on this table.", **{name: None}),
-                "Leave it out.",
-                keyword=name,
-            )
+            problem = Sentence(f"{{{name}}} is for {option.about}, and has no effect on this table.")
+            raise ParameterError(problem, "Leave it out.", keyword=name)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from .classes import (
     choose_classes,
     choose_spelling,
     doubt_silence,
-    list_classes,
     merge_spellings,
     spell_as,
     warn_of_slips,
@@ -312,7 +311,7 @@ class Answers:
             codes, labels, votes = rows.find_codes(), rows.labels, None if rows.are_plain() else rows.votes
         del said
         if normalise:
-            spell = choose_spelling(labels, list_classes(classes).tolist())
+            spell = choose_spelling(labels, classes)
             codes, labels = merge_spellings(codes, labels, spell, ordered=has_categories)
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         weights = read_weights(table, columns["weight"]) if "weight" in columns else None
@@ -417,7 +416,7 @@ class Answers:
         """
         check("normalise", normalise, "Answers")
         answered, codes, vocabulary = read_entries(F, missing, labels, normalise)
-        spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
+        spell = choose_spelling(vocabulary, classes) if normalise else None
         if spell is not None:
             codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
         found = lay_out_matrix(answered, lengths, items, workers)

@@ -26,7 +26,6 @@ from ..errors import (
     DataWarning,
     InputError,
     ParameterError,
-    Python,
     Sentence,
     join_names,
     listing,
@@ -49,7 +48,6 @@ from .columns import (
     find_present,
     lookup,
     objects,
-    sorted_order,
     to_column,
     to_values,
 )
@@ -110,7 +108,7 @@ def choose_classes(
     classes, abstain, background, ordered, positions
         As in `Answers.from_frame`. The default positions are ranks: 0, 1, 2, ...
     levels : object
-        What lists the classes, None if nothing does. A set lists them in no order.
+        What lists the classes, None if nothing does.
     spell : callable, optional
         Writes a label as the labels have been written.
     """
@@ -121,42 +119,50 @@ def choose_classes(
     if ordered is not None:
         check("ordered", ordered, "Answers")
     if positions is not None and ordered is not None and not ordered:
-        raise ParameterError(
-            Sentence("{positions} are those of classes in order.", positions=Python("positions")),
-            Sentence("Leave {ordered} out, or the positions.", ordered=False),
-            keyword="positions",
-        )
+        remedy = Sentence("Leave {ordered} out, or the positions.", ordered=False)
+        raise ParameterError("Positions are those of classes in order.", remedy, keyword="positions")
     known = labels = answers.labels
     if classes is not None:
-        known = list_classes(classes)
+        known = read_distinct(classes, "classes")
         if spell is not None:
             known = to_values(to_column(list(dict.fromkeys(map(spell, known.tolist())))))
         if not len(known):
             raise InputError("classes must name at least one class.", keyword="classes")
         found = find_by_value(labels, known)
         if (found < 0).all():
-            raise InputError(
-                f"No worker ever said any of the classes {listing(known.tolist())}; they said "
-                f"{listing(labels.tolist())}.",
-                Sentence("Write {classes} as the labels are written."),
-                keyword="classes",
-            )
+            said = f"No worker ever said any of the classes {listing(known.tolist())}; they said "
+            remedy = Sentence("Write {classes} as the labels are written.")
+            raise InputError(f"{said}{listing(labels.tolist())}.", remedy, keyword="classes")
         if (found >= 0).all():  # as the workers' labels are written: 1, not "1"
             known = labels[list(dict.fromkeys(found.tolist()))]
     if abstain == "answer":
-        background = background if spell is None else spell(background)
-        background = _choose_background(background, known, labels, given=classes is not None)
-        if lookup(known, to_column([background]))[0] < 0:
+        tagged, names = looks_tagged(labels), f"The classes are {listing(known.tolist())}."
+        if background is None and not tagged and "O" not in known.tolist():
+            problem = "With {abstain}, an item about which all workers are silent must have a class."
+            name_it = Sentence("Name it with {background}.")
+            raise ParameterError(Sentence(problem, abstain="answer"), name_it, names, keyword="background")
+        if background is None:
+            background = "O"
+        elif spell is not None:
+            background = spell(background)
+        place = int(find_by_value(known, objects([background]))[0])  # 0 where "0" is given and labels are numbers
+        if place >= 0:
+            background = known.tolist()[place]
+        elif classes is None or (tagged and is_among(background, ("O",))):
             known = to_values(to_column([background, *known.tolist()]))
+        else:
+            problem = Sentence("{background} is not among the classes.", background=background)
+            remedy = Sentence("A class that nobody said can be added with {classes}.")
+            raise ParameterError(problem, names, remedy, keyword="background")
     if not (ordered or (ordered is None and positions is not None)):
         return replace(answers, classes=known, background=background)
-    if levels is None or isinstance(levels, (set, frozenset)):
+    if levels is None:
         values = to_numbers(known)
         if values is None:
             words = [each for each in known.tolist() if to_number(each) is None]
+            are_none = "is no number" if len(words) == 1 else "are no numbers"
             raise InputError(
-                f"The order of the classes is not known: {listing(words)} {'is' if len(words) == 1 else 'are'} no "
-                f"{'number' if len(words) == 1 else 'numbers'}.",
+                f"The order of the classes is not known: {listing(words)} {are_none}.",
                 Sentence("Name the classes from low to high with {classes}."),
                 'A label that is left out, such as "can\'t tell", is an answer beside the scale.',
                 keyword="classes",
@@ -176,40 +182,6 @@ def choose_classes(
         expected = f"finite numbers that increase, one for each of the {len(known)} classes {listing(known.tolist())}"
         raise parameter_error("positions", "Answers", expected, positions)
     return replace(answers, classes=known, positions=tuple(places.tolist()), background=background)
-
-
-def list_classes(classes: ArrayLike | None) -> Values:
-    """The classes that are given, in order; none if they are not."""
-    if classes is None:
-        return objects([])
-    if isinstance(classes, (set, frozenset)):
-        entries = objects(list(classes))
-        classes = entries[sorted_order(entries)]
-    return read_distinct(classes, "classes")
-
-
-def _choose_background(background: Any, classes: Values, labels: Values, given: bool) -> Any:
-    """The background, by default "O" where the labels are tags; one that is not among given classes is an error."""
-    if background is None:
-        if "O" in classes.tolist() or looks_tagged(labels):
-            return "O"
-        raise ParameterError(
-            Sentence("With {abstain}, an item about which all workers are silent must have a class.", abstain="answer"),
-            Sentence("Name it with {background}."),
-            f"The classes are {listing(classes.tolist())}.",
-            keyword="background",
-        )
-    place = int(find_by_value(classes, objects([background]))[0])  # 0 where "0" is given and labels are numbers
-    if place >= 0:
-        return classes.tolist()[place]
-    if not given or (is_among(background, ("O",)) and looks_tagged(labels)):
-        return background
-    raise ParameterError(
-        Sentence("{background} is not among the classes.", background=background),
-        f"They are {listing(classes.tolist())}.",
-        Sentence("A class that nobody said can be added with {classes}."),
-        keyword="background",
-    )
 
 
 def are_ranks(positions: tuple[float, ...]) -> bool:
@@ -303,7 +275,7 @@ def normalise_tag(label: object) -> Any:
     return text[:1].upper() + text[1:] if isinstance(text, str) else text
 
 
-def choose_spelling(labels: Values, classes: Iterable[Any] = ()) -> Callable[[Any], Any]:
+def choose_spelling(labels: Values, classes: Any = None) -> Callable[[Any], Any]:
     """The function that writes labels alike, and the classes that go with them.
 
     It writes them as those classes that are given, and all others in their normal form; tags keep a capital.
@@ -312,7 +284,8 @@ def choose_spelling(labels: Values, classes: Iterable[Any] = ()) -> Callable[[An
     >>> spell("yes "), spell("No")
     ('Yes', 'no')
     """
-    given = objects([" ".join(each.split()) if isinstance(each, str) else each for each in classes])
+    named = [] if classes is None else read_distinct(classes, "classes").tolist()
+    given = objects([" ".join(each.split()) if isinstance(each, str) else each for each in named])
     tags = objects([normalise_tag(label) for label in labels.tolist()])
     are_tags = any(looks_tagged(tags, letters) for letters in set(SCHEMES.values()))
     return spell_as(given, normalise_tag if are_tags else normalise_label)

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatr
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels import Floats, freeze, read_only
 from ..limits import NUMBER, require_memory
-from ..options import check_seed, check_truth, is_among, is_whole, to_floats
+from ..options import check, check_truth, is_among, is_whole, to_floats
 from .columns import (
     Codes,
     Indices,
@@ -498,7 +498,7 @@ class Graph:
         repeated edges; the few that remain are dropped. The edges depend on the seed and the ids, not on the order of
         the items.
         """
-        check_seed(seed, "Graph.shuffled")
+        check("seed", seed, "Graph.shuffled")
         order, graph = self.by_visit
         rng = np.random.default_rng(seed)
         once = graph.sources < graph.neighbours
