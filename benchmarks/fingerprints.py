@@ -721,7 +721,6 @@ def predict_features() -> Results:
         "": predict(model, table(), features=describe_items()),
         "unanswered": model.predict(None, features=describe_items()[:20]),
         "disagreements": model.disagreements(10),
-        "classifier": model.classifier_report(),
     }
 
 

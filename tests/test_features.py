@@ -65,7 +65,7 @@ def test_features_that_tell_nothing_have_no_say(n_features):
     np.testing.assert_array_equal(model.posterior_, alone.posterior_)
     assert "nothing shows that they tell anything" in model.explain_features()
     assert model.classifier_ is None
-    assert len(model.disagreements()) == len(model.classifier_report()) == 0
+    assert len(model.disagreements()) == 0
     np.testing.assert_array_equal(model.predict_proba(R, features=noise), alone.predict_proba(R))
 
 
@@ -152,12 +152,9 @@ def test_items_without_answers_are_judged_by_the_classifier():
     assert cs.metrics.accuracy(expected, with_answers) > cs.metrics.accuracy(expected, model.predict(new))
 
 
-ENDS = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
-
-
 def test_models_without_features_say_so(guided):
     model = cs.DawidSkene().fit(R)
-    for ask in (model.explain_features, model.classifier_report, model.disagreements):
+    for ask in (model.explain_features, model.disagreements):
         with pytest.raises(NotFittedError, match="without features"):
             ask()
     with pytest.raises(NotFittedError, match="without features"):
@@ -171,7 +168,6 @@ def test_the_default_classifier_is_saved(tmp_path, guided):
     np.testing.assert_array_equal(back.predict_proba(R, features=X), guided.predict_proba(R, features=X))
     assert back.explain_features() == guided.explain_features()
     assert back.disagreements().equals(guided.disagreements())
-    assert back.classifier_report().drop_columns(ENDS).equals(guided.classifier_report().drop_columns(ENDS))
     np.testing.assert_allclose(back.classifier_.predict_proba(X), guided.classifier_.predict_proba(X))
 
 

@@ -114,9 +114,8 @@ def small_crowd(seed=0, n_items=60, **further):
 def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
-    learned, right = model.result_.learned, np.diagonal(model.confusion_, axis1=1, axis2=2)
-    known = prior_is_known, judged, right
-    return intervals.Estimates(model.confusion_, learned.counts, model.prior_, pseudo_counts, *known)
+    right = np.diagonal(model.confusion_, axis1=1, axis2=2)
+    return intervals.Estimates(model.result_.learned, pseudo_counts, prior_is_known, judged, right)
 
 
 def test_worth_and_centre_of_answers():

@@ -20,7 +20,9 @@ from consilience.results.record import (
     INDEPENDENT,
     PAIRS,
     SPREAD,
+    find_range,
     judge_by_record,
+    see_known,
 )
 from consilience.simulate import independent
 from effort import rest_robust
@@ -47,9 +49,8 @@ def slow_range(expected, n_known=0, n_right=0):
 @pytest.mark.parametrize("known", [(0, 0), (30, 25), (100, 97), (7, 0)])
 @pytest.mark.parametrize("expected", [0.55, 0.884, 0.97])
 def test_the_range_is_that_of_the_equations(expected, known):
-    np.testing.assert_allclose(
-        judge_by_record(expected).given(*known).find_range(), slow_range(expected, *known), atol=2e-3
-    )
+    found = find_range(see_known(judge_by_record(expected), *known))
+    np.testing.assert_allclose(found, slow_range(expected, *known), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", making.CROWDS)
@@ -65,7 +66,7 @@ def test_with_thirty_known_labels_the_range_holds_and_is_narrow(n_draws, widest)
         pytest.skip("the data are not there")
     draws = [each for name in making.CROWDS for each in making.draw(name, n_draws)]
     assert np.mean([each.holds for each in draws]) >= 0.88
-    assert np.mean([each.found.width for each in draws]) <= widest
+    assert np.mean([each.width for each in draws]) <= widest
 
 
 # -------------------------------------------------------------------------------------------------------- through fuse
@@ -87,7 +88,7 @@ def alone(crowd):
 
 def test_the_headline_is_judged_by_real_crowds(alone):
     c = alone.comparison_
-    found = judge_by_record(c.expected_accuracy, high=c.expected_accuracy_high).find_range(c.n_items)
+    found = find_range(judge_by_record(c.expected_accuracy, high=c.expected_accuracy_high), c.n_items)
     assert (c.accuracy, c.accuracy_low, c.accuracy_high) == pytest.approx(found)
     assert c.like_record
     assert c.withheld == ""

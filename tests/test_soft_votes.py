@@ -17,7 +17,6 @@ from consilience.inference.workers.temperatures import (
     Pool,
     TemperatureWorkers,
 )
-from consilience.results.comparison import WayScore
 
 CLASSES = ["ant", "bee", "cow"]
 WAYS = ["temperatures", "mean"]
@@ -167,7 +166,7 @@ def test_the_rule():
     def choose(*scores, spread):
         noise = np.random.default_rng(0).normal(size=(2, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
-        return pick_way([WayScore(*each) for each in scores], logs, 4)
+        return pick_way(logs, [told for _, _, told in scores], 4)
 
     enough = TELLING * np.log(4) + 0.01
     best, chance = "hidden votes are predicted best this way", "no other way predicts hidden votes clearly better"

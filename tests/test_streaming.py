@@ -65,7 +65,7 @@ def test_counts_add_up_at_the_posteriors_of_each_batch():
             expected[worker, label] += q
             chances[:, worker] += 1, q[label], q[label] ** 2
     np.testing.assert_allclose(model.result_.learned.counts, expected, rtol=1e-7)
-    np.testing.assert_allclose(model.result_.past.sums.chances, chances, rtol=1e-7)
+    np.testing.assert_allclose(model.result_.past.chances, chances, rtol=1e-7)
     smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
     # The last E-step comes after the last M-step.
     np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
@@ -210,7 +210,7 @@ def test_no_array_grows_with_the_stream():
     stream(model, cut(crowd_of(1000).responses, 20))
     held = list(arrays_in(model.result_))
     assert any(array is model.confusion_ for array in held)
-    assert any(array is model.result_.past.sums.chances for array in held)
+    assert any(array is model.result_.past.chances for array in held)
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.result_.answers

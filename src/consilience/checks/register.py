@@ -19,17 +19,15 @@ from ..answers.classes import SET_SIGNS
 from ..answers.columns import to_column, to_values
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
-from ..answers.tagging import looks_tagged
 from ..engines import Engine
 from ..errors import warn
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.sources import Source
 from ..results.chance import BY_CHANCE
-from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.result import Result
 from ..results.worker_report import tabulate_workers
-from . import short_checks
+from . import short_checks as checks
 
 log = logging.getLogger("consilience")
 
@@ -62,77 +60,59 @@ class Check(NamedTuple):
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(short_checks.find_silence, silent=True, needs=lambda _, r: r.silence_doubt),
-    "classes": Check(short_checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
-    "levels": Check(short_checks.find_off_scale, needs=lambda _, r: r.is_ordered),
+    "silence": Check(checks.find_silence, silent=True, needs=lambda _, r: r.silence_doubt),
+    "classes": Check(checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
+    "levels": Check(checks.find_off_scale, needs=lambda _, r: r.is_ordered),
     "sets": Check(
-        short_checks.find_set_classes,
+        checks.find_set_classes,
         needs=lambda _, r: any(sign in str(name) for name in r.classes.tolist() for sign in SET_SIGNS),
     ),
-    "columns": Check(
-        short_checks.find_wrong_columns,
-        needs=lambda _, r: r.n_labels == 1 or r.n_workers == r.n_responses,
-    ),
-    "unchecked": Check(short_checks.find_unchecked, needs=lambda found, _: not found.checked),
-    "untested": Check(
-        short_checks.find_untested,
-        needs=lambda found, _: found.comparison and found.checked and not found.labels.shown,
-    ),
-    "noise": Check(
-        short_checks.find_noise,
-        needs=lambda found, _: found.comparison and found.checked and found.comparison.by_chance,
-    ),
+    "columns": Check(checks.find_wrong_columns, needs=lambda _, r: r.n_labels == 1 or r.n_workers == r.n_responses),
+    "unchecked": Check(checks.find_unchecked, needs=lambda it, _: not it.checked),
+    "untested": Check(checks.find_untested, needs=lambda it, _: it.comparison and it.checked and not it.labels.shown),
+    "noise": Check(checks.find_noise, needs=lambda it, _: it.comparison and it.checked and it.comparison.by_chance),
     "collapse": Check(
-        short_checks.find_collapse,
-        needs=lambda found, _: found.comparison and found.checked and found.comparison.collapsed,
+        checks.find_collapse, needs=lambda it, _: it.comparison and it.checked and it.comparison.collapsed
     ),
     "no gain": Check(
-        short_checks.find_no_gain,
+        checks.find_no_gain,
         trusts=True,
-        needs=lambda found, _: found.comparison and found.checked and not found.comparison.better,
+        needs=lambda it, _: it.comparison and it.checked and not it.comparison.better,
     ),
-    "graph": Check(short_checks.find_poor_graph, "network", needs=lambda found, _: found.graph_check),
-    "scale": Check(
-        short_checks.find_scale, trusts=True, needs=lambda found, _: found.scale_check and found.scale_check.ordered
-    ),
-    "copies": Check(short_checks.find_copiers, "workers", needs=lambda found, _: found.copies),
+    "graph": Check(checks.find_poor_graph, "network", needs=lambda it, _: it.graph_check),
+    "scale": Check(checks.find_scale, trusts=True, needs=lambda it, _: it.scale_check and it.scale_check.ordered),
+    "copies": Check(checks.find_copiers, "workers", needs=lambda it, _: it.copies),
     "chance": Check(
-        short_checks.find_clickers,
+        checks.find_clickers,
         "workers",
         silent=True,
         trusts=True,
-        needs=lambda found, _: found.chance is not None and (found.chance >= BY_CHANCE).any(),
+        needs=lambda it, _: it.chance is not None and (it.chance >= BY_CHANCE).any(),
     ),
     "workers": Check(
-        short_checks.find_poor_workers,
+        checks.find_poor_workers,
         "workers",
         silent=True,
         trusts=True,
-        needs=lambda found, _: (
-            any(to_values(found.workers["remarks"]))
-            or (np.asarray(to_values(found.workers["accuracy_high"]), float) < short_checks.HALF).any()
+        needs=lambda it, _: (
+            any(to_values(it.workers["remarks"]))
+            or (np.asarray(to_values(it.workers["accuracy_high"]), float) < checks.HALF).any()
         ),
     ),
-    "one type": Check(
-        short_checks.find_one_type,
-        "workers",
-        silent=True,
-        needs=lambda _, r: "O" in r.labels.tolist() and looks_tagged(r.labels),
-    ),
-    "drift": Check(short_checks.find_falls, "workers", silent=True, trusts=True, needs=lambda found, _: found.drift),
-    "unsettled": Check(short_checks.find_unsettled, silent=True, needs=lambda found, _: not found.course.converged),
+    "drift": Check(checks.find_falls, "workers", silent=True, trusts=True, needs=lambda it, _: it.drift),
+    "unsettled": Check(checks.find_unsettled, silent=True, needs=lambda it, _: not it.course.converged),
     "unanswered": Check(
-        short_checks.find_unanswered,
+        checks.find_unanswered,
         "answers",
         silent=True,
         needs=lambda _, r: not r.silence_counts and (np.diff(r.offsets) == 0).any(),
     ),
     "doubtful": Check(
-        short_checks.find_doubtful,
+        checks.find_doubtful,
         "review",
         silent=True,
         trusts=True,
-        needs=lambda found, _: (found.labels.shown_confidence < short_checks.DOUBTFUL).any(),
+        needs=lambda it, _: (it.labels.shown_confidence < checks.DOUBTFUL).any(),
     ),
 }
 
@@ -167,31 +147,29 @@ def judge(
 
     Returned are the result and the parameters that were changed because of the graph, see `settle_graph`.
     """
-    check: GraphCheck | None = None
-    changed: dict[str, Any] = {}
+    check, changed, comparison, vote = None, dict[str, Any](), None, None
     if found.is_network and isinstance(model, LatentEstimator):
         from .graph_check import settle_graph
 
         log.info("Comparing with a shuffled graph")
         found, check, changed = settle_graph(model, found, source, cast(Graph, graph), engine)
         model = renew(model, **changed)
-    comparison, vote = None, None
     if not found.is_vote and count_units(source.responses) > 1:
         from .comparison import compare_with_vote
 
         log.info("Comparing with majority vote")
         comparison, vote = compare_with_vote(model, found, source, graph, engine)
+    untested = comparison is not None and comparison.untested and comparison.share_known < 1
     found = replace(
         found,
         by_fuse=True,
         comparison=comparison,
         vote=vote,
         graph_check=check,
-        limits_graph=check is not None and bool(changed),
+        limits_graph=bool(changed),
+        labels=replace(found.labels, shown=False) if untested else found.labels,
         findings=None,
     )
-    if comparison is not None and comparison.untested and comparison.share_known < 1:
-        found = replace(found, labels=replace(found.labels, shown=False))
     found = complete(model, found)
     for finding in found.findings or ():
         if finding.category is not None and not CHECKS[finding.kind].silent:

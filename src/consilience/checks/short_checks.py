@@ -1,33 +1,30 @@
 """The short checks: whether labels can be believed, whether answers are what they seem, and which workers to look at.
 
-Of answers, these are classes, columns, silence, and items that nobody answered. Workers are looked at who answer by
-chance, who copy, who say little about the truth, who are often wrong, and who get worse. A check takes a result and how
-it was fitted.
+A check takes a result and the model, and yields findings. It runs if the register says that the result has what it
+looks at.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.classes import CHANCE, find_set_labels, find_sign, to_numbers
+from ..answers.classes import find_set_labels, find_sign, to_numbers
 from ..answers.columns import objects, to_values
-from ..answers.tagging import SCHEMES, split_tag
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.sources import Source
-from ..results.comparison import CHECK_IDS, KEPT, describe_limit
-from ..results.findings import Finding, Words
+from ..results.comparison import CHECK_IDS, KEPT, Comparison, describe_limit
+from ..results.findings import ADVICE, NOUNS, Finding, Words
 from ..results.result import Result
-from ..results.source_kinds import ADVICE, NOUNS
-from ..results.worker_report import MOSTLY_CALLS, find_accused
+from ..results.worker_report import find_accused
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
 VOTE = Python("model='majority'", "majority")
+GIVE_GOLD = Sentence("Or give known labels with {gold}.")
 OTHER_WAYS_WITH_SOFT_VOTES: tuple[Words, ...] = (
     Sentence("These are soft votes. Use {model}, which takes their mean.", model=VOTE),
     "Or fuse the most probable label of each vote.",
@@ -45,10 +42,12 @@ MEANINGS = {
     ),
     "contrary": ("is right less often than by chance", "are right less often than by chance"),
     "one label": ("gives nearly always the same label", "give nearly always the same label"),
-    MOSTLY_CALLS: ("mostly calls one class another", "mostly call one class another"),
     # No remark of `worker_report`: with many classes, a worker can be so and still tell something.
     OFTEN_WRONG: ("is more often wrong than right", "are more often wrong than right"),
 }
+
+
+# ------------------------------------------------------------------------------------------- whether labels are right
 
 
 def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
@@ -60,34 +59,28 @@ def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding(
         f"{lack}: nothing checks them. The labels are little more than these answers, and neither their confidence nor "
         "the accuracy of workers can be told: these are left empty.",
-        (
-            "Have at least some of the items answered by several workers.",
-            Sentence("Or give known labels with {gold}."),
-        ),
+        ("Have at least some of the items answered by several workers.", GIVE_GOLD),
         "bad",
     )
 
 
 def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
-    guidance = found.guidance
-    remedies: tuple[Words, ...] = ("Collect more answers.", Sentence("Or give known labels with {gold}."))
-    if guidance is not None and guidance.findings.used:
+    remedies: tuple[Words, ...] = ("Collect more answers.", GIVE_GOLD)
+    if found.guidance is not None and found.guidance.findings.used:
         look = Sentence("Look at items that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
         remedies = (look, *remedies)
     yield Finding(
-        "There are too few answers to test how sure the labels are: their confidence is left empty.",
-        remedies,
+        "There are too few answers to test how sure the labels are: their confidence is left empty.", remedies
     )
 
 
 def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers agree no more than by chance, and hidden answers cannot be predicted."""
-    comparison = found.comparison
-    assert comparison is not None
+    compared = compared_of(found)
     yield Finding(
-        f"These answers show no signal: the workers agree no more than by chance ({comparison.alpha_name} "
-        f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
+        f"These answers show no signal: the workers agree no more than by chance ({compared.alpha_name} "
+        f"{compared.alpha:.2f}, 95% interval {compared.alpha_low:.2f} to {compared.alpha_high:.2f}), and "
         "hidden answers could not be predicted from the others. Do not rely on the labels.",
         ("Check that item, worker and label are the right columns, and that the workers understood the task.",),
         "bad",
@@ -97,9 +90,8 @@ def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """One class takes the items of others."""
-    comparison, r = found.comparison, found.answers
-    assert comparison is not None
-    if comparison.by_chance:
+    compared, r, classes = compared_of(found), found.answers, found.names.classes
+    if compared.by_chance:
         return
     remedies: list[Words] = [
         Sentence("Give known labels with {gold}."),
@@ -111,18 +103,17 @@ def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     elif not r.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
-    classes, kept = found.names.classes, 1 - comparison.kept_share
-    if comparison.lost is not None and comparison.kept_share < KEPT:
-        lost = shorten(classes[[comparison.lost]].tolist()[0])
+    if compared.lost is not None and compared.kept_share < KEPT:
+        lost = shorten(classes[[compared.lost]].tolist()[0])
         problem = (
-            f"Where all workers who answered an item agree on {lost}, {found.model} gives another label to {kept:.0%} "
-            "of the items."
+            f"Where all workers who answered an item agree on {lost}, {found.model} gives another label to "
+            f"{1 - compared.kept_share:.0%} of the items."
         )
     else:
         top = shorten(classes[[np.bincount(found.labels.codes).argmax()]].tolist()[0])
         problem = (
-            f"{found.model} gives {top} to {comparison.top_share:.1%} of the items, and {comparison.rival} to "
-            f"{comparison.vote_top_share:.1%}."
+            f"{found.model} gives {top} to {compared.top_share:.1%} of the items, and {compared.rival} to "
+            f"{compared.vote_top_share:.1%}."
         )
     yield Finding(
         f"{problem} This can be correct, but it is typical of a fit that has collapsed. Check some of these items by "
@@ -135,17 +126,13 @@ def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hidden answers are not predicted better than by majority vote."""
-    compared, r = found.comparison, found.answers
-    assert compared is not None
+    compared, r = compared_of(found), found.answers
     if not compared.n_differ or compared.untested or r.silence_counts:
         return
     remedies: tuple[Words, ...] = ("Collect more answers.",)
-    if compared.verdict == "worse":
-        remedies = OTHER_WAYS_WITH_SOFT_VOTES if are_soft(r) else (Sentence("Use {model}.", model=VOTE),)
-    if found.given.gold is None:
-        remedies += ("To find out which is better, compare both with some known labels (evaluate).",)
     rival, gain, vote = compared.rival, compared.describe_gain(), "The mean" if compared.soft else "The vote"
     if compared.verdict == "worse":
+        remedies = OTHER_WAYS_WITH_SOFT_VOTES if are_soft(r) else (Sentence("Use {model}.", model=VOTE),)
         problem = f"{found.model} predicts hidden answers worse than {rival} does ({gain}). {vote} may be better."
     elif compared.predicts:
         problem = (
@@ -157,14 +144,16 @@ def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
             f"There is no clear difference between {found.model} and {rival} in predicting hidden answers ({gain}). "
             f"{vote} may be as good, or better."
         )
+    if found.given.gold is None:
+        remedies += ("To find out which is better, compare both with some known labels (evaluate).",)
     # Better probabilities are no reason for a warning, even if labels are no better.
     category = None if compared.predicts and compared.informed else ConsilienceWarning
     yield Finding(problem, remedies, "bad" if compared.verdict == "worse" else "care", category=category)
 
 
-def find_unsettled(found: Result, model: LabelEstimator) -> Iterator[Finding]:
+def find_unsettled(_: Result, model: LabelEstimator) -> Iterator[Finding]:
     """The fit stopped before it settled."""
-    warning = None if found.course.converged else explain_stop(model)
+    warning = explain_stop(model)
     if warning is not None:
         yield Finding.told(warning)
 
@@ -174,12 +163,13 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     labels = found.labels
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
-    if len(labels.classes) < 2 or share < WORTH_TELLING:
-        return
-    verb, judged = "has" if n_doubtful == 1 else "have", found.task.judged
-    problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
-    remedy = "Collect more answers for such items, or review those that would teach most."
-    yield Finding(problem, (remedy,), category=None)
+    if len(labels.classes) > 1 and share >= WORTH_TELLING:
+        who = f"{plural(n_doubtful, found.task.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
+        remedy = "Collect more answers for such items, or review those that would teach most."
+        yield Finding(f"{who} a confidence below {DOUBTFUL:.0%}.", (remedy,), category=None)
+
+
+# ----------------------------------------------------------------------------------- whether answers are what they seem
 
 
 def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
@@ -192,23 +182,50 @@ def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """A class that nobody said may be a label that is no class."""
     r = found.answers
-    unsaid = r.classes[r.label_of_class < 0].tolist()
-    left_out = r.labels[r.class_of_label < 0].tolist()
+    unsaid, left_out = r.classes[r.label_of_class < 0].tolist(), r.labels[r.class_of_label < 0].tolist()
     if not unsaid or not left_out or r.silence_counts:
         return
-    texts = {str(label).strip().lower(): label for label in left_out}
-    close = {
-        name: texts[found]
-        for name in unsaid
-        for found in difflib.get_close_matches(str(name).strip().lower(), texts, n=1)
-    }
     n_lost = int((r.class_of_label[r.label] < 0).sum())
     are, verb = "is" if len(unsaid) == 1 else "are", "is no class" if len(left_out) == 1 else "are no classes"
     yield Finding(
         f"Nobody said {listing(unsaid)}, which {are} among the classes, while {listing(left_out)} "
         f"({plural(n_lost, 'answer')}) {verb}.",
-        tuple(f"Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3]),
+        (Sentence("If these are the same, name the classes as workers say them, with {classes}."),),
         keyword="classes",
+    )
+
+
+def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+    """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
+    r = found.answers
+    if to_numbers(r.classes) is None or (r.label_of_class < 0).any():
+        return
+    beside = r.class_of_label < 0
+    beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
+    if beside.any():
+        names, count = r.labels[beside].tolist(), plural(int(beside[r.label].sum()), "answer")
+        verb = "is a number but no level" if len(names) == 1 else "are numbers but no levels"
+        yield Finding(
+            f"{listing(names)} ({count}) {verb} of the scale {listing(r.classes.tolist())}.",
+            (Sentence("Name all levels from low to high with {classes}."),),
+            "bad",
+            keyword="classes",
+        )
+
+
+def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+    """Classes that are numbers at equal steps were taken for a scale."""
+    check, values = found.scale_check, to_numbers(found.answers.classes)
+    assert check is not None
+    is_whole = values is None or bool((values == np.round(values)).all())
+    numbers = "whole numbers" if is_whole else "numbers at equal steps"
+    yield Finding(
+        f"The classes are {numbers}, and were taken for levels of a scale: {check.describe()}.",
+        (
+            Sentence("If they are only names, say so with {ordered}.", ordered=False),
+            Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
+        ),
+        category=None,
     )
 
 
@@ -256,18 +273,42 @@ def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)
 
 
+def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
+    """A graph tells nothing about the labels, or errors run along its edges."""
+    check, limits_graph = found.graph_check, found.limits_graph
+    assert check is not None
+    if check.sound and check.repeats_errors:
+        remedy: Words = "To see whether it helps, compare both results on known labels."
+        if limits_graph:
+            coupling = float(f"{check.coupling / check.usual_weight:.3g}")
+            words = "To use it for all items, give {coupling}, and compare both results on known labels."
+            remedy = Sentence(words, coupling=coupling)
+        problem = check.describe_errors()
+        if limits_graph or model.get_params().get("listeners") == "unanswered":
+            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
+        yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
+    elif not check.silent and not check.sound and check.changed > 0:
+        yield Finding(
+            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
+            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            (
+                *([] if check.agrees or not check.measured else [CHECK_IDS]),
+                "Fuse without it, unless known labels show that it helps.",
+            ),
+        )
+
+
+# ----------------------------------------------------------------------------------------------- whom to look at
+
+
 def find_copiers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
     groups = [f"({listing(found.names.workers[group].tolist())})" for group in found.copies]
-    counts = "Each of them counts fully."
-    remedies: list[Words] = [
-        Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")),
-        "fuse lets each group count as one worker.",
-    ]
+    counts, remedy = "Each of them counts fully.", "fuse lets each group count as one worker."
     if found.copies_count_once:
         each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
         counts = f"{each} on items that several of them answered."
-        remedies[1] = (
+        remedy = (
             f"If you know that they worked independently, use {found.model}().fit in Python, which counts each worker "
             "fully."
         )
@@ -275,89 +316,15 @@ def find_copiers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         f"{plural(sum(map(len, found.copies)), 'worker')} seem to copy each other, or a common source: "
         f"{join_names(groups)}. They agree more often than independent workers of their accuracy "
         f"would. {counts}",
-        tuple(remedies),
+        (Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")), remedy),
     )
-
-
-def find_one_type(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """Workers mark one type of span only, while others mark more."""
-    r = found.answers
-    tags = [split_tag(label, SCHEMES["bio"]) or ("O", "") for label in r.labels.tolist()]
-    first = "B" if any(letter == "B" for letter, _ in tags) else "I"  # of tags that may begin a span
-    types = sorted({kind for letter, kind in tags if letter != "O"})
-    place = np.array([types.index(kind) if letter == first else -1 for letter, kind in tags])[r.label]
-    cell = r.worker[place >= 0] * len(types) + place[place >= 0]
-    counts = np.bincount(cell, minlength=r.n_workers * len(types)).reshape(r.n_workers, len(types))
-    by_others = counts.sum(axis=0) - counts
-    n_marks, top = counts.sum(axis=1), counts.argmax(axis=1)
-    workers = np.arange(r.n_workers)
-    share = by_others[workers, top] / np.maximum(by_others.sum(axis=1), 1)
-    # One who draws at random from what others mark would hardly draw one type so often.
-    alone = np.flatnonzero((counts[workers, top] == n_marks) & (n_marks > 0) & (share**n_marks < CHANCE))
-    if not len(alone):
-        return
-    named = zip(r.workers[alone].tolist(), top[alone].tolist(), strict=True)
-    who = join_names(f"{shorten(worker)}: {types[code]}" for worker, code in named)
-    marks = "marks" if len(alone) == 1 else "mark"
-    yield Finding(
-        f"{plural(len(alone), 'worker')} {marks} only one type of span ({who}), while others mark more. Tokens that "
-        "they left are counted as 'O'.",
-        ("Check which types they were asked to mark.",),
-        category=None,
-    )
-
-
-def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """Workers tell little, say nearly always the same, or are often wrong."""
-    columns, is_vote, kind = found.workers, found.model == "MajorityVote", found.source_kind
-    answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
-    every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
-    by_others = "near-copy", "accuracy falls"  # of which other checks know
-    remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
-    # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
-    if found.estimates is None or found.estimates.kind != "ordinal":
-        remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
-    weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
-    advised = bool(find_accused(found).any())  # by another finding: every sentence once
-    for remark, meaning in MEANINGS.items():
-        is_habit = remark == MOSTLY_CALLS
-        rows = np.flatnonzero([each.startswith(f"{remark} ") if is_habit else each == remark for each in remarks])
-        # Where silence is an answer, one who says only one label may tell a lot.
-        if not len(rows) or (remark == "one label" and found.answers.silence_counts):
-            continue
-        rows = rows[np.argsort(-answers[rows], kind="stable")]
-        share = answers[rows].sum() / max(answers.sum(), 1)
-        names = [shorten(name) for name in found.names.workers[rows].tolist()]
-        names = join_habits(names, remarks[rows].tolist()) if is_habit else names
-        who = f"{plural(len(rows), NOUNS[kind])} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
-        told = [weight] if remark in ("uninformative", "one label") else []
-        problem = f"{who}: {join_names(names, 'the worker report has all')}."
-        advice, advised = [] if advised else [ADVICE[kind]], True
-        yield Finding(problem, (*advice, *told), category=None)
-
-
-def join_habits(names: list[str], remarks: list[str]) -> list[str]:
-    """Who mostly calls which class another; the share is told of those who are alone in that.
-
-    >>> join_habits(["'a'", "'b'", "'c'"], ["calls x y (90%)", "calls y x (60%)", "calls x y (70%)"])
-    ["'a', 'c' call x y", "'b' calls y x (60%)"]
-    """
-    alike = dict[str, list[tuple[str, str]]]()
-    for name, remark in zip(names, remarks, strict=True):
-        alike.setdefault(remark.rpartition(" (")[0], []).append((name, remark))
-    joined = []
-    for habit, members in alike.items():
-        together = f"{join_names(name for name, _ in members)} call {habit.removeprefix('calls ')}"
-        joined.append(together if len(members) > 1 else " ".join(members[0]))
-    return joined
 
 
 def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
-    accused = find_accused(found)
-    if not accused.any():
+    rows = np.flatnonzero(find_accused(found))
+    if not len(rows):
         return
-    rows = np.flatnonzero(accused)
     rows = rows[np.argsort(-found.n_answers[rows], kind="stable")]
     n_answers, kind = int(found.n_answers[rows].sum()), found.source_kind
     names = listing(found.names.workers[rows].tolist(), where="the worker report has all")
@@ -375,83 +342,51 @@ def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding(problem, remedies, category=None)
 
 
+def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+    """Workers tell little, say nearly always the same, or are often wrong."""
+    columns, is_vote, kind = found.workers, found.model == "MajorityVote", found.source_kind
+    answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
+    every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
+    by_others = "near-copy", "accuracy falls"  # of which other checks know
+    remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
+    # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
+    if found.estimates is None or found.estimates.kind != "ordinal":
+        remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
+    weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
+    advised = bool(find_accused(found).any())  # by another finding: every sentence once
+    for remark, meaning in MEANINGS.items():
+        rows = np.flatnonzero(remarks == remark)
+        # Where silence is an answer, one who says only one label may tell a lot.
+        if not len(rows) or (remark == "one label" and found.answers.silence_counts):
+            continue
+        rows = rows[np.argsort(-answers[rows], kind="stable")]
+        share = answers[rows].sum() / max(answers.sum(), 1)
+        names = join_names(map(shorten, found.names.workers[rows].tolist()), "the worker report has all")
+        who = f"{plural(len(rows), NOUNS[kind])} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
+        told = [weight] if remark in ("uninformative", "one label") else []
+        advice, advised = [] if advised else [ADVICE[kind]], True
+        yield Finding(f"{who}: {names}.", (*advice, *told), category=None)
+
+
 def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
-    drift = found.drift
-    assert drift is not None
-    change = np.asarray(to_values(drift["change"]), float)
-    remarks = to_values(drift["remarks"]).tolist()
+    assert found.drift is not None
+    change, remarks = (to_values(found.drift[name]).tolist() for name in ("change", "remarks"))
     rows = sorted((m for m, remark in enumerate(remarks) if remark), key=lambda m: change[m])
     if rows:
-        names = found.names.workers[rows].tolist()
+        names = map(shorten, found.names.workers[rows].tolist())
         falls = [remarks[m].removeprefix("accuracy falls from ") for m in rows]
-        figures = [f"{shorten(name)}: {fall}" for name, fall in zip(names, falls, strict=True)]
+        figures = [f"{name}: {fall}" for name, fall in zip(names, falls, strict=True)]
         who = join_names(figures, "the drift report has all")
         problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({who})."
         remedy = "Look at their last answers. They may be tired, or the task may have changed."
         yield Finding(problem, (remedy,), category=None)
 
 
-def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
-    r = found.answers
-    if to_numbers(r.classes) is None or (r.label_of_class < 0).any():
-        return
-    beside = r.class_of_label < 0
-    beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
-    if beside.any():
-        names = r.labels[beside].tolist()
-        count = plural(int(beside[r.label].sum()), "answer")
-        verb = "is a number but no level" if len(names) == 1 else "are numbers but no levels"
-        yield Finding(
-            f"{listing(names)} ({count}) {verb} of the scale {listing(r.classes.tolist())}.",
-            (Sentence("Name all levels from low to high with {classes}."),),
-            "bad",
-            keyword="classes",
-        )
-
-
-def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """Classes that are numbers at equal steps were taken for a scale."""
-    check, values = found.scale_check, to_numbers(found.answers.classes)
-    assert check is not None
-    is_whole = values is None or bool((values == np.round(values)).all())
-    numbers = "whole numbers" if is_whole else "numbers at equal steps"
-    yield Finding(
-        f"The classes are {numbers}, and were taken for levels of a scale: {check.describe()}.",
-        (
-            Sentence("If they are only names, say so with {ordered}.", ordered=False),
-            Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
-        ),
-        category=None,
-    )
-
-
-def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
-    """A graph tells nothing about the labels, or errors run along its edges."""
-    check, limits_graph = found.graph_check, found.limits_graph
-    assert check is not None
-    if check.silent:
-        return
-    if check.sound and check.repeats_errors:
-        remedy: Words = "To see whether it helps, compare both results on known labels."
-        if limits_graph:
-            coupling = float(f"{check.coupling / check.usual_weight:.3g}")
-            words = "To use it for all items, give {coupling}, and compare both results on known labels."
-            remedy = Sentence(words, coupling=coupling)
-        problem = check.describe_errors()
-        if limits_graph or model.get_params().get("listeners") == "unanswered":
-            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
-        yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
-    elif not check.sound and check.changed > 0:
-        yield Finding(
-            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
-            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
-            (
-                *([] if check.agrees or not check.measured else [CHECK_IDS]),
-                "Fuse without it, unless known labels show that it helps.",
-            ),
-        )
+def compared_of(found: Result) -> Comparison:
+    """The comparison of a result that has one."""
+    assert found.comparison is not None
+    return found.comparison
 
 
 def are_soft(responses: Answers) -> bool:

@@ -54,7 +54,7 @@ from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise
 from ..inference.sources import HIDDEN, Source
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
-from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck, WayScore
+from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck
 
 # A scale has so many levels.
 FEWEST_LEVELS, MOST_LEVELS = 3, 11
@@ -144,14 +144,14 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
     r = take_sample(answers, model.seed, MOST_VOTES)
     share = float(np.clip(ENOUGH_VOTES / r.n_responses, HIDDEN, MOST_HIDDEN))
     if round(share * r.n_responses) < LEAST_HIDDEN or r.n_classes < 2:
-        return SoftCheck(MeanWorkers.name, [])
+        return SoftCheck(MeanWorkers.name)
     with quietly():
         hidden, _ = next(hide_answers(r, share, model.seed))
         shown, answer = r.keep(~hidden), np.flatnonzero(hidden)
         # Where nobody else voted there is nothing to predict by.
         answer = answer[np.diff(shown.offsets)[r.items_of(answer)] > 0]
         if len(answer) < LEAST_HIDDEN:
-            return SoftCheck(MeanWorkers.name, [])
+            return SoftCheck(MeanWorkers.name)
         found = []
         for name in WAYS:
             way = renew(model, workers=name)
@@ -172,17 +172,18 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         ]
     )
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
-    told = [measure_told(each, votes, worker, r.n_workers) for each in found]
-    scores = [WayScore(*each) for each in zip(WAYS, logs.mean(axis=1).tolist(), told, strict=True)]
-    return pick_way(scores, logs, r.n_classes)
+    return pick_way(logs, [measure_told(each, votes, worker, r.n_workers) for each in found], r.n_classes)
 
 
-def pick_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
-    """The way that hidden votes call for; `logs` (2, n) is how temperatures and the mean predict each of them."""
+def pick_way(logs: Floats, told: list[float], n_classes: int) -> SoftCheck:
+    """The way that hidden votes call for.
+
+    `logs` (2, n) is how temperatures and the mean predict each of them, `told` what votes tell of the fused label.
+    """
     lead = logs[1] - logs[0]
-    best = scores[int(lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)))]
-    telling = bool(best.told >= TELLING * np.log(n_classes))
-    return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
+    best = int(lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)))
+    telling = bool(told[best] >= TELLING * np.log(n_classes))
+    return SoftCheck(WAYS[best] if telling else MeanWorkers.name, float(logs[0].mean()), float(logs[1].mean()), telling)
 
 
 def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> Floats:

@@ -269,7 +269,7 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
 
     Workers with few answers are left out, since little is known about them, unless there are no others.
     """
-    found, report = model.result_, sort_workers(model)
+    report = sort_workers(model)
     known = ~np.asarray(pc.match_substring(report["remarks"], FEW))
     known |= not known.any()
     kind, accuracy = rank_attention(report)
@@ -284,22 +284,17 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
     n_hidden = len(ranked) - n_best - n_worst
     best: list[Record] = report.take(ranked[:n_best]).to_pylist()
     worst: list[Record] = report.take(ranked[::-1][:n_worst]).to_pylist()
-    classifier: Record | None = None
-    if found.guidance is not None and found.guidance.findings.used:
-        classifier = pa.table(model.classifier_report()).to_pylist()[0]
     facts = Facts(
         [
             Fact("most_reliable", "", best),
             Fact("least_reliable", "", worst),
             Fact("workers_with_few_answers", "", n_few),
-            Fact("classifier", "", classifier),
         ]
     )
     if all(each["accuracy"] is None for each in (*best, *worst)):
         return [facts]
     dots: Record = dict.fromkeys([each.key for each in _WORKER])
     rows = [*worst, *([dots] if n_hidden else []), *best[::-1]]
-    rows += [] if classifier is None else [{**classifier, "worker": "(classifier)"}]
     for n, row in enumerate(rows):  # remarks in few words, and how sure a classifier is if that is not right
         remarks = "; ".join(each for each in (row.get("sureness"), row.get("remarks")) if each and each != WELL_SURE)
         for long, short in (("accuracy falls", "falls"), ("answers as if", "as if"), ("(group ", "(")):

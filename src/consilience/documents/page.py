@@ -43,10 +43,8 @@ from .special import (
     describe_network,
     describe_sequences,
     describe_tags,
-    describe_votes,
     draw_tags,
     draw_transitions,
-    draw_votes,
 )
 from .view import View
 from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
@@ -292,7 +290,6 @@ SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]]]] = {
     "changes": ("What the known labels say", "Known labels", "", describe_known),
     "tags": ("Tags", "Tags", "", describe_tags),
     "workers": ("Workers", "Workers", "See the workers", list_workers),
-    "votes": ("Probabilities of the classifiers", "Classifiers", "", describe_votes),
     "confidence": ("Confidence", "Confidence", "", describe_confidence),
     "vote": ("Compared with the plain vote", "Plain vote", "", describe_differences),
     "answers": ("Answers", "Answers", "See the answers", describe_answers),
@@ -309,7 +306,6 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
     "confusion": (draw_confusion, "there is only one class"),
     "confidence": (draw_confidence, "nothing checks the answers, or a check has failed"),
     "classes": (draw_classes, ""),
-    "votes": (draw_votes, "the answers are no soft votes"),
     "agreement": (draw_agreement, "no item has two answers"),
     "answers_per_item": (lambda view: draw_sizes(view, "Items"), "all items have the same number of answers"),
     "answers_per_worker": (lambda view: draw_sizes(view, "Workers"), "all workers gave the same number of answers"),

@@ -1,4 +1,4 @@
-"""Sections about what hangs together, and about kinds of answers: sequences, networks, soft votes and tags."""
+"""Sections about what hangs together, and about kinds of answers: sequences, networks and tags."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values, spell_surrogates, to_values
 from ..answers.tagging import are_tags, find_runs, split_tag
-from ..errors import plural, to_sentence
 from ..inference.sources import Source
 from ..inference.structures.sets import SetsParameters
-from ..inference.workers.temperatures import MeanWorkers
 from ..kinds.tags import TagsKind, report_tags
 from ..planning import find_entropy
 from ..results.comparison import describe_limit, describe_usual
-from ..results.sureness import find_reliability
-from .charts import Chart, draw_curves, draw_heat, draw_shares
+from .charts import Chart, draw_heat, draw_shares
 from .document import Column, Columns, Part, Section, Table, Text, Widget, name_all, to_name
 from .view import View
 from .workers import MOST_CLASSES, merge_rare
@@ -26,8 +23,8 @@ from .workers import MOST_CLASSES, merge_rare
 N_EXAMPLES, LONGEST, MOST_TRACKS, LONGEST_PASSAGE = 5, 60, 12, 1500
 # Colours of labels in the page.
 N_COLOURS = 8
-# Classifiers that are shown, those with the most votes; tags that are drawn, and workers in their table.
-MOST_CLASSIFIERS, MOST_TAGS, MOST_TAGGERS = 12, 30, 200
+# Tags that are drawn, and workers in their table.
+MOST_TAGS, MOST_TAGGERS = 30, 200
 
 # --------------------------------------------------------------------------------------------------------- sequences
 
@@ -194,38 +191,6 @@ def describe_network(view: View) -> list[Part]:
             figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
     columns = [Column("name", ""), Column("value", "", "spelled")]
     return [Text([words]), Section("In detail", [Table("graph", "The graph in figures", columns, figures)])]
-
-
-# --------------------------------------------------------------------------------------------------------- soft votes
-
-
-def describe_votes(view: View) -> list[Part]:
-    """How sure classifiers are, compared with how often they are right; nothing if answers are no soft votes."""
-    chart = draw_votes(view)
-    if chart is None:
-        return []
-    words = [] if view.result.soft_check is None else [to_sentence(str(view.result.soft_check))]
-    words.append("Where a curve is below the diagonal, the classifier is too sure; above, it is too cautious.")
-    return [Text(words), Columns([[chart]])]
-
-
-def draw_votes(view: View) -> Chart | None:
-    """How often each classifier is right, by the fit, against how sure it is; those with the most votes are shown."""
-    r, found = view.answers, view.result
-    # The mean is not calibrated, and nothing to compare with.
-    if r.soft is None or found.learned.kind == MeanWorkers.name or not found.checked or r.n_classes < 2:
-        return None
-    n_votes = r.votes_per_worker()
-    shown = sorted(m for m in np.argsort(-n_votes, kind="stable")[:MOST_CLASSIFIERS].tolist() if n_votes[m])
-    names = name_all([view.workers[m] for m in shown], 24)
-    found_curves = [find_reliability(r, found.labels.posterior, m) for m in shown]
-    curves = {
-        name: (each.confidence, each.accuracy, each.counts) for name, each in zip(names, found_curves, strict=True)
-    }
-    which = "" if len(shown) == r.n_workers else f" {len(shown)} of them are shown."
-    alt = f"Curves of {plural(r.n_workers, 'classifier')}: share of right votes by the probability they gave.{which}"
-    heads = ("Classifier", "Mean probability", "Share of right votes", "Votes")
-    return draw_curves("How often votes are right, as the fit sees it, by how sure they are", alt, curves, heads)
 
 
 # --------------------------------------------------------------------------------------------------------------- tags

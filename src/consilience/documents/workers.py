@@ -46,7 +46,6 @@ MEANINGS = {
     "accuracy falls": "right less often at the end than at the beginning, beyond chance and compared with others",
     "harsh": "rates lower than the others do",
     "lenient": "rates higher than the others do",
-    "calls": "mostly calls the first of two classes the second",
     "uninformative": "the answers hardly depend on what is true",
     "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
 }

@@ -169,8 +169,6 @@ class ComparedOpinions(NamedTuple):
     crowd_share: Floats
     classifier_code: NDArray[np.int64]
     classifier_share: Floats
-    # How often the classifier said l for items of class k.
-    counts: Floats
 
 
 class Guide(NamedTuple):
@@ -204,19 +202,15 @@ class Guided(NamedTuple):
         """The class that the classifier gives to each item."""
         return np.asarray(self.probabilities.argmax(axis=1))
 
-    def compare_opinions(self, posterior: Floats) -> ComparedOpinions:
-        """What the classifier says, beside posteriors without features, of answered items whose label is not known.
-
-        The classifier is judged by `posterior`, that with features.
-        """
+    def compare_opinions(self) -> ComparedOpinions:
+        """What the classifier says, beside posteriors without features, of answered items whose label is not known."""
         told = self.source.find_told()
         if self.source.gold is not None:
             told &= self.source.gold.codes < 0
         rows = np.flatnonzero(told[self.item])
         item, said = self.item[rows], self.code[rows]
         crowd, share = self.alone[item], np.minimum(self.probabilities[rows, said], 1.0)
-        counts = np.eye(self.alone.shape[1])[said].T @ posterior[item]
-        return ComparedOpinions(item, crowd.argmax(axis=1), crowd.max(axis=1), said, share, counts)
+        return ComparedOpinions(item, crowd.argmax(axis=1), crowd.max(axis=1), said, share)
 
 
 def blend(probabilities: Floats, base: Floats) -> Floats:

@@ -23,10 +23,9 @@ from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
 from ..options import check_truth, is_whole, to_path
-from ..results.findings import Finding
+from ..results.findings import Finding, check_kind
 from ..results.fitting import Others, align, fit_source, make_source
 from ..results.result import Result
-from ..results.source_kinds import check_kind
 from . import MODELS, OTHERS, model_class
 from .opening import open_gold_tables, open_posed
 
@@ -50,7 +49,7 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
     "drift_report": lambda found: found.drift is not None,
     "changes": lambda found: found.update is not None,
     **dict.fromkeys(
-        ("classifier_", "classifier_report", "disagreements", "explain_features"),
+        ("classifier_", "disagreements", "explain_features"),
         lambda found: found.guidance is not None,
     ),
 }
@@ -482,9 +481,9 @@ class Model(Fitted[Result], LabelEstimator):
         - worst_confusion: the mistake with the highest rate, its share of the answers about that truth. Empty for
           workers who say only one label.
         - remarks: "few answers", "answers as if by chance", "uninformative", "contrary", "one label", "near-copy
-          (group ...)", "calls ... ... (...%)", "accuracy falls from ... to ...", "harsh by ... levels", "lenient
-          by ... levels"; several are separated by semicolons. Where silence is an answer, which it never is to
-          `MajorityVote`, those who speak little or say one label are judged by what they tell when they speak.
+          (group ...)", "accuracy falls from ... to ...", "harsh by ... levels", "lenient by ... levels"; several are
+          separated by semicolons. Where silence is an answer, which it never is to `MajorityVote`, those who speak
+          little or say one label are judged by what they tell when they speak.
         - group: the number of the group of near-copies that the worker belongs to, missing for others. Workers of a
           group agree more than workers who answer independently would, given how accurate they are: at least half of
           their answers seem to be copied from each other, or from one source.

@@ -41,8 +41,8 @@ from ..kinds import find_kind
 from ..kinds.tags import find_separators
 from ..limits import keep_to
 from ..options import check_questions, is_among, split_by_question
+from ..results.findings import check_kind
 from ..results.fitting import align, fit_source, make_source
-from ..results.source_kinds import check_kind
 from . import MODELS, model_class
 from .base import Model, Standalone
 from .dawid_skene import DawidSkene

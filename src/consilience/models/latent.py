@@ -18,28 +18,20 @@ from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import EstimatorJudge, Guided, guide_by_features
-from ..inference.hidden_answers import raise_in_place
+from ..inference.hidden_answers import raise_in_place, raise_where
 from ..inference.labels import choose_labels
 from ..inference.sources import Source
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent
-from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..limits import release_mapped
 from ..options import is_whole as is_whole_number
-from ..results.calibration import calibrate, judge_spans
+from ..results.calibration import Calibrated, calibrate, find_raised, judge_spans
 from ..results.chance import judge_by_others
 from ..results.fitting import make_result
-from ..results.intervals import (
-    Past,
-    are_checked,
-    find_intervals,
-    gather_estimates,
-    is_share_checked,
-    judge_shares_of,
-)
-from ..results.result import Calibrated, Course, Guidance, Result
-from ..results.worker_report import list_disagreements, report_classifier
+from ..results.intervals import Sums, are_checked, find_intervals, gather_estimates, is_share_checked
+from ..results.result import Course, Guidance, Result
+from ..results.worker_report import list_disagreements
 from .base import Found, Model
 from .opening import open_posed
 
@@ -73,7 +65,7 @@ class LatentModel(Model, LatentEstimator):
         *,
         plan: Plan | None = None,
         before: Calibrated | None = None,
-        past: Past | None = None,
+        past: Sums | None = None,
     ) -> Result:
         """Run the loop, and conclude: all that the best fit says is computed here, once.
 
@@ -108,29 +100,28 @@ class LatentModel(Model, LatentEstimator):
         posterior = problem.infer(found)
         learned = Learned.of(problem, found, statistics)
         is_given = fixed_prior(self, r) is not None
-        estimates = gather_estimates(source, problem, found, statistics, is_given)
+        estimates = gather_estimates(source, problem, learned, found.prior, is_given)
 
         # Calibration and labels.
         opinion = None if guided is None or guided.guide is None else guided
-        calibrated, confidence = calibrate(self, source, problem, best, posterior, opinion, before)
-        power, reported = calibrated.found.power, confidence.posterior
+        calibrated, reported = calibrate(self, source, problem, best, posterior, opinion, before)
+        power, changed = calibrated.found.power, find_raised(found.structure, r)
         if self._rule == "sequence":
             factors = problem.workers.factors(found.workers.log_weights)
             codes = decode_labels(engine, problem.placed, factors, found.structure)
         else:
             runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
-            codes = np.concatenate([choose_labels(confidence.raised(power, run), self.label_by) for run in runs])
+            raised = (raise_where(changed[run], reported[run], power) for run in runs)
+            codes = np.concatenate([choose_labels(each, self.label_by) for each in raised])
 
         # Intervals, while the posteriors are not yet raised to the power.
-        ordered = isinstance(problem.workers, OrdinalWorkers)
-        earlier = None if past is None else past.sums
-        intervals, sums = find_intervals(r, posterior, codes, estimates, confidence, earlier, ordered)
+        intervals, sums = find_intervals(r, posterior, codes, estimates, reported, calibrated, past)
         if plan.apart is not None:
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
-            by_answers = apart.infer(alone.parameters)
-            known = gather_estimates(source, apart, alone.parameters, alone.statistics, is_given)
-            low, high = judge_shares_of(r, by_answers, known)
+            by_answers, without = apart.infer(alone.parameters), Learned.of(apart, alone.parameters, alone.statistics)
+            known = gather_estimates(source, apart, without, alone.parameters.prior, is_given)
+            low, high = find_intervals(r, by_answers, codes, known, reported, calibrated)[0].prior
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
             intervals = intervals._replace(prior=np.stack(ends))
         spans = None
@@ -140,14 +131,14 @@ class LatentModel(Model, LatentEstimator):
             spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)
         if power != 1:
             reported = posterior.copy() if reported is posterior else reported
-            raise_in_place(confidence.changed, reported, power)
+            raise_in_place(changed, reported, power)
             release_mapped()
 
         # What checks the answers: others, neighbours, chains, features and item priors.
         linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
         checked = are_checked(r, source.gold, linked)
         if past is not None:
-            checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
+            checked |= is_share_checked(*past.judged.sum(axis=1).tolist())
         course = Course(
             best.trace,
             best.n_iter,
@@ -172,7 +163,7 @@ class LatentModel(Model, LatentEstimator):
             course=course,
             intervals=intervals,
             # A graph cannot be cut into batches.
-            past=None if problem.graph is not None else Past(statistics.summary, sums),
+            past=None if problem.graph is not None else sums._replace(summary=statistics.summary),
             seed=self.seed,
             calibrated=calibrated,
             coupling=getattr(found.structure, "coupling", None),  # where items hang together
@@ -196,15 +187,6 @@ class LatentModel(Model, LatentEstimator):
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
         return self.result_.need_guidance().findings.describe()
-
-    def classifier_report(self) -> Any:
-        """Return a table with one row: the classifier, described as `worker_report` describes a worker.
-
-        Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
-        fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
-        """
-        found = self.result_
-        return build_report(report_classifier(found.need_guidance(), found.prior, found.names.classes), found.backend)
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
@@ -281,7 +263,7 @@ def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64
     """What features were found to say, with how often the classifier agrees with the labels."""
     findings, opinions = guided.findings, None
     if guided.guide is not None:
-        opinions = guided.compare_opinions(posterior)
+        opinions = guided.compare_opinions()
         answered = np.diff(guided.source.responses.offsets)[guided.item] > 0
         agrees = (guided.code == codes[guided.item])[answered]
         findings = findings._replace(

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, warn
 from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import explain_stop
+from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, pose_votes
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
 from ..inference.sources import Source
@@ -23,9 +22,10 @@ from ..inference.starts import (
     fixed_prior,
 )
 from ..inference.workers import voters
+from ..results.calibration import Calibrated
 from ..results.chance import judge_by_others
 from ..results.fitting import make_result
-from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
+from ..results.intervals import are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Result
 from .base import Model
 
@@ -133,8 +133,9 @@ class MomentMatching(Model):
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
         statistics, posterior = problem.expect(learned), problem.infer(learned)
         codes = choose_labels(posterior, self.label_by)
-        confidence = Confidence(posterior, np.ones(r.n_items, bool), np.ones(1))
-        estimates = gather_estimates(source, problem, learned, statistics, given is not None)
+        estimates = Learned.of(problem, learned, statistics)
+        seen = gather_estimates(source, problem, estimates, learned.prior, given is not None)
+        as_found = Calibrated(Calibration(1.0, given=True), [1.0])
         return make_result(
             type(self).__name__,
             source,
@@ -143,8 +144,8 @@ class MomentMatching(Model):
             rule=self._rule,
             checked=are_checked(r, source.gold, False),
             prior=learned.structure.mean,
-            estimates=Learned.of(problem, learned, statistics),
+            estimates=estimates,
             course=Course(found.trace, found.n_iter, found.converged),
-            intervals=find_intervals(r, posterior, codes, estimates, confidence)[0],
-            **judge_by_others(source, problem, workers.log_weights, estimates.judged, posterior),
+            intervals=find_intervals(r, posterior, codes, seen, posterior, as_found)[0],
+            **judge_by_others(source, problem, workers.log_weights, seen.judged, posterior),
         )

@@ -44,7 +44,7 @@ from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
 from ..results.fitting import align, check_silence, fit_source
-from ..results.intervals import Past
+from ..results.intervals import Sums
 from ..results.result import Given, Result
 from .base import Model
 from .opening import open_answers
@@ -315,6 +315,7 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
         if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
+        assert past.summary is not None
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
         problem, own, n_earlier = replace(problem, earlier=earlier), used.responses, float(counts.sum())
         if problem.workers.silent:
@@ -340,7 +341,7 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
     )
 
 
-def embed_past(past: Past, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Past:
+def embed_past(past: Sums, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Sums:
     """The same for more workers and classes, whose indices among these are given."""
 
     def embed(array: Floats, n_before: int, place: NDArray[np.int64], size: int) -> Floats:
@@ -350,18 +351,16 @@ def embed_past(past: Past, worker: NDArray[np.int64], n_workers: int, klass: NDA
         embedded[np.ix_(*map(np.arange, before), *(place,) * n_axes)] = array
         return embedded
 
-    classes, sums = (klass, n_classes), past.sums
+    classes, both = (klass, n_classes), (np.append(klass, n_classes + klass), 2 * n_classes)
+    assert past.summary is not None
     counts = {name: array for name, array in vars(past.summary).items() if name != "log_normaliser"}
     summary: dict[str, Any] = {name: embed(array, 0, *classes) for name, array in counts.items()}
-    both = np.append(klass, n_classes + klass), 2 * n_classes
-    return Past(
-        replace(past.summary, log_normaliser=0.0, **summary),
-        sums._replace(
-            chances=embed(sums.chances, 1, worker, n_workers),
-            judged=embed(sums.judged, 1, worker, n_workers),
-            scores=embed(sums.scores, 1, *both) if sums.scores.size else sums.scores,
-            lack=embed(sums.lack, 0, *classes),
-            moments=embed(sums.moments, 1, *classes),
-            meant=embed(sums.meant, 0, *classes),
-        ),
+    return past._replace(
+        chances=embed(past.chances, 1, worker, n_workers),
+        judged=embed(past.judged, 1, worker, n_workers),
+        scores=embed(past.scores, 1, *both) if past.scores.size else past.scores,
+        lack=embed(past.lack, 0, *classes),
+        moments=embed(past.moments, 1, *classes),
+        meant=embed(past.meant, 0, *classes),
+        summary=replace(past.summary, log_normaliser=0.0, **summary),
     )

@@ -40,6 +40,8 @@ there, must not go on with the span before it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,20 +59,21 @@ from ..inference.hidden_answers import (
     NOTHING_KNOWN,
     POWERS,
     Calibration,
+    Predicted,
     add_batch,
     draw_powers,
     hide_from_fit,
     judge_powers,
     log_density_around,
     mean_power,
+    raise_to,
+    raise_where,
     score_gold,
 )
 from ..inference.labels import choose_labels
 from ..inference.sources import Source
 from ..inference.structures import IndependentParameters, StructureParameters
 from ..kernels import Floats
-from .intervals import Confidence
-from .result import Calibrated
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
@@ -78,6 +81,22 @@ MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 POWER_RANGE = (1e-50, 1e50)
 # Lower log weights of a power mean the same.
 LEAST_WEIGHT = -1e9
+
+
+class Calibrated(NamedTuple):
+    """How probabilities were calibrated."""
+
+    found: Calibration
+    powers: list[float]  # equally likely ones, of which `found.power` is chosen
+    # Log weight of each of `POWERS` by hidden answers, and log probability of known labels at each: those of the
+    # batches of a stream add up.
+    log_weights: Floats = NOTHING_KNOWN
+    known_scores: Floats = np.zeros(len(POWERS))
+    predicted: Predicted | None = None  # the hidden answers of the fit
+    # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
+    blind_accuracy: float = 1.0
+    # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
+    blind: Floats | None = None
 
 
 def find_raised(structure: StructureParameters, r: Answers) -> NDArray[np.bool_]:
@@ -99,7 +118,7 @@ def calibrate(
     posterior: Floats,
     opinion: Guided | None = None,
     before: Calibrated | None = None,
-) -> tuple[Calibrated, Confidence]:
+) -> tuple[Calibrated, Floats]:
     """Calibrate the posteriors of a fit.
 
     Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
@@ -112,20 +131,21 @@ def calibrate(
     -------
     calibrated : Calibrated
         The power, and what it was chosen by.
-    confidence : Confidence
+    left_out : array (N, K)
         Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
     """
     r, gold, calibration = source.responses, source.gold, model.calibration
-    changed = find_raised(fit.parameters.structure, r)
     if isinstance(calibration, str) and calibration == "none":
-        return Calibrated(Calibration(1.0, given=True), [1.0]), Confidence(posterior, changed, np.ones(1))
+        return Calibrated(Calibration(1.0, given=True), [1.0]), posterior
 
     # Hidden answers come first: the search for them takes memory itself.
+    is_fitted = model.max_iter > 0
     by_hidden_answers = isinstance(calibration, str) and calibration == "hidden answers"
-    hidden = hide_from_fit(source, problem, fit, model.seed) if by_hidden_answers and model.max_iter else None
+    hidden = hide_from_fit(source, problem, fit, model.seed) if by_hidden_answers and is_fitted else None
     left_out = posterior  # matrices that were given have learned from no item
-    if model.max_iter:
+    if is_fitted:
         left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
+    changed = find_raised(fit.parameters.structure, r)
 
     if not isinstance(calibration, str):
         power = float(np.clip(float(calibration), *POWER_RANGE))
@@ -169,12 +189,10 @@ def calibrate(
                 power = float(POWERS[log_weights.argmax()])
             found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
         elif calibration == "gold":
-            lack = "There are no known labels" if gold is None else "No known label was drawn at random"
-            if gold is not None and gold.judging.any():
-                lack = "The known labels that were drawn at random are those of items without answers"
             warn(
                 DataWarning(
-                    f"{lack}, and probabilities were to be calibrated by known labels alone.",
+                    "There are no known labels that were drawn at random, of items with answers, and probabilities "
+                    "were to be calibrated by known labels alone.",
                     Sentence("Give some with {gold}."),
                     Sentence("Or calibrate by hidden answers, with {calibration}.", calibration="hidden answers"),
                     keyword="calibration",
@@ -186,18 +204,17 @@ def calibrate(
             powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), found.power)
         calibrated = Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
-    confidence = Confidence(left_out, changed, np.array(calibrated.powers), calibrated.found.power)
     if calibrated.found.n_gold:
         # The mean probability of the labels that are not known, if known ones have no say.
         sums = np.zeros(2)
         for first in range(0, r.n_items, ITEMS_AT_ONCE):
             run = slice(first, first + ITEMS_AT_ONCE)
-            judged = confidence.raised(calibrated.found.power_before, run)
+            judged = raise_where(changed[run], left_out[run], calibrated.found.power_before)
             judged = judged if gold is None else judged[gold.codes[run] < 0]
             codes = choose_labels(judged, model.label_by)
             sums += judged[np.arange(len(judged)), codes].sum(), len(judged)
         calibrated = calibrated._replace(blind_accuracy=float(sums[0] / sums[1]) if sums[1] else 1.0)
-    return calibrated, confidence
+    return calibrated, left_out
 
 
 def limit_power(
@@ -263,20 +280,8 @@ def judge_spans(
     goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     statistics = fit.statistics if left_out else None
     parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)
-    return raise_odds(judge_runs(parts, find_runs(codes, classes, sequence)), power)
-
-
-def raise_odds(probability: Floats, power: float) -> Floats:
-    """The odds p^t / (p^t + (1 - p)^t).
-
-    >>> raise_odds(np.array([0.8, 1.0, 0.0]), 0.5).round(3).tolist()
-    [0.667, 1.0, 0.0]
-    """
-    if power == 1.0:
-        return probability
-    larger = np.maximum(probability, 1 - probability)  # so that a high power leaves one of them above 0
-    yes, no = (probability / larger) ** power, ((1 - probability) / larger) ** power
-    return np.asarray(yes / (yes + no))
+    probability = judge_runs(parts, find_runs(codes, classes, sequence))
+    return raise_to(np.column_stack([probability, 1 - probability]), power)[:, 0]
 
 
 def count_spans(codes: NDArray[np.int64], classes: Values, column: Column) -> int:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from html import escape
-from typing import NamedTuple
 
-from ..answers.previews import frame_html, html_estimate, html_table
 from ..errors import plural, to_sentence
-from .record import LEAST_KNOWN, PAIRS, Densities, judge_by_known, judge_by_record
+from ..kernels import Floats
+from .record import LEAST_KNOWN, PAIRS, expect_width, find_range, judge_by_known, judge_by_record, see_known
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
@@ -250,21 +248,6 @@ class Comparison:
             f"{self.describe_test()}; {self.describe_agreement()}"
         )
 
-    def _repr_html_(self) -> str:
-        words = self.describe()
-        right = escape(to_sentence(words["headline"]))
-        if self.known:
-            right = f"{html_estimate((self.accuracy, self.accuracy_low, self.accuracy_high))}. {right}"
-        named = {
-            "known_labels": "With known labels",
-            "expected": "Expected",
-            "verdict": "Verdict",
-            "alpha": "Agreement",
-        }
-        rows = [("Right labels", right), ("Labels that differ", f"{self.n_differ:,} of {self.n_items:,}")]
-        rows += [(name, escape(to_sentence(words[key]))) for key, name in named.items() if words[key]]
-        return frame_html(html_table((), rows, (False, False)))
-
     def describe(self, judged: str = "labels") -> dict[str, str]:
         """All that is said of the labels, by topic; "" where there is nothing to say.
 
@@ -303,23 +286,21 @@ class Comparison:
         if not self.known or not numbers or self.width < ENOUGH:
             return ""
         densities, share = self.find_densities(), n_open / self.n_items
-        widths = [100 * densities.expect_width(n, n_open - n) * (share - n / self.n_items) for n in numbers]
+        widths = [100 * expect_width(densities, n, n_open - n) * (share - n / self.n_items) for n in numbers]
         known = f"{numbers[0]} {'more ' if self.n_known else ''}known labels of items drawn at random"
         further = "".join(f", and {n} to {width:.0f}" for n, width in zip(numbers[1:], widths[1:], strict=True))
         return f"{known} would narrow this to a range about {widths[0]:.0f} points wide{further}"
 
-    def find_densities(self) -> Densities:
+    def find_densities(self) -> Floats:
         """What is thought of the labels that are not known; see `consilience.results.record`."""
-        if not self.by_record:
-            return judge_by_known().given(self.n_known, self.n_known_right)
-        record = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
-        return record.given(self.n_known, self.n_known_right)
+        by_record = judge_by_record(self.blind_accuracy, self.expected_accuracy_high) if self.by_record else None
+        return see_known(judge_by_known() if by_record is None else by_record, self.n_known, self.n_known_right)
 
     def judge_accuracy(self) -> Comparison:
         """The comparison with the accuracy of the labels, of which those that are known are right."""
         if not self.by_record and self.n_known < LEAST_KNOWN:
             return self
-        found = self.find_densities().find_range(max(1, round((1 - self.share_known) * self.n_items)))
+        found = find_range(self.find_densities(), max(1, round((1 - self.share_known) * self.n_items)))
         middle, low, high = (self.share_known + (1 - self.share_known) * each for each in found)
         return replace(self, accuracy=middle, accuracy_low=low, accuracy_high=high)
 
@@ -453,14 +434,6 @@ class ScaleCheck:
         return f"hidden answers are not clearly predicted better with an order ({figures})"
 
 
-class WayScore(NamedTuple):
-    """How well hidden votes were predicted in one way of fusing soft votes."""
-
-    way: str  # the worker model, by name
-    score: float  # mean log probability of the most probable labels of hidden votes
-    told: float  # what a vote tells of the fused label, in nats
-
-
 @dataclass(frozen=True)
 class SoftCheck:
     """By what a way of fusing soft votes was chosen; see `consilience.checks.ways`.
@@ -469,14 +442,16 @@ class SoftCheck:
     ----------
     way : str
         The worker model that was chosen, by name.
-    scores : list of WayScore
-        How each way predicted hidden votes; none if there were too few votes.
+    temperatures, mean : float
+        The mean log probability of the most probable labels of hidden votes, with learned temperatures, and by the mean
+        of the probabilities; nan if there were too few votes.
     telling : bool
         Whether votes tell more than how frequent classes are; if not, the mean is taken.
     """
 
     way: str
-    scores: list[WayScore]
+    temperatures: float = math.nan
+    mean: float = math.nan
     telling: bool = True
 
     def __str__(self) -> str:
@@ -484,12 +459,11 @@ class SoftCheck:
 
     def describe(self) -> str:
         """What the way was chosen by."""
-        if not self.scores:
+        if math.isnan(self.mean):
             return "too few votes are about items with votes of others, so ways cannot be compared"
-        best = max(self.scores, key=lambda each: each.score)
-        tried = ", ".join(f"{NAMES_OF_WAYS[each.way]} {each.score:.3f}" for each in self.scores)
+        tried = ", ".join(f"{words} {getattr(self, way):.3f}" for way, words in NAMES_OF_WAYS.items())
         figures = f"mean log score {tried}"
-        if best.way == self.way:
+        if self.way == ("temperatures" if self.temperatures >= self.mean else "mean"):
             return f"hidden votes are predicted best this way ({figures})"
         if self.telling:
             return f"no other way predicts hidden votes clearly better ({figures})"
@@ -561,30 +535,28 @@ class GraphCheck:
     def __str__(self) -> str:
         found = self.describe_agreement()
         coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
-        shuffled = f"a shuffled graph: coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels"
         if self.silent:
             unlike = " Neighbours differ more than by chance. The model makes no use of that." if self.differs else ""
-            unclear = self.measured and not self.agrees and not self.differs
-            check = f" {CHECK_IDS}" if unclear else ""
+            check = f" {CHECK_IDS}" if self.measured and not self.agrees and not self.differs else ""
             figures = f"{coupling}; {found}" if self.measured else coupling
             return f"The graph has almost no effect on these labels ({figures}).{unlike}{check}"
-        changes = f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; {shuffled})."
-        if not self.measured:
-            return f"It could not be measured whether neighbouring items agree more than by chance. {changes}"
-        if not self.agrees:
-            return (
-                f"Neighbouring items do not clearly agree more than by chance ({found}), so the graph may not be "
-                f"informative about these labels. {changes} {CHECK_IDS}"
-            )
-        if not self.sound:
-            return (
-                f"Neighbouring items agree more than by chance ({found}), but a shuffled graph has nearly as strong a "
-                f"coupling. {changes} Do not rely on these changes."
-            )
-        return (
-            f"The graph is informative about these labels: neighbouring items agree more than by chance ({found}). "
-            f"{changes} {self.describe_errors()}"
+        changes = (
+            f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; a shuffled graph: "
+            f"coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels)."
         )
+        if self.sound:
+            verdict = (
+                f"The graph is informative about these labels: neighbouring items agree more than by chance ({found})"
+            )
+            return f"{verdict}. {changes} {self.describe_errors()}"
+        doubt = self.describe_doubt()
+        if not self.measured:
+            return f"{to_sentence(doubt)} {changes}"
+        if not self.agrees:
+            why = f"{doubt}, so the graph may not be informative about these labels"
+            return f"{to_sentence(why)} {changes} {CHECK_IDS}"
+        verdict = f"Neighbouring items agree more than by chance ({found}), but {doubt}"
+        return f"{verdict}. {changes} Do not rely on these changes."
 
     def describe_agreement(self) -> str:
         """The agreement of neighbours, and its standard error, in words; nothing if it was not measured."""

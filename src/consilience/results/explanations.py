@@ -29,10 +29,10 @@ The parts of a majority vote are shares: an answer adds its share of the votes t
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +51,8 @@ from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
 from ..kernels import Floats
 from .calibration import find_raised
+from .findings import NOUNS
 from .result import Result
-from .source_kinds import NOUNS
 
 # So many workers are listed; the answers of others are one part.
 MOST_WORKERS = 20
@@ -66,8 +66,12 @@ ROUNDING = 1e-6
 HARDLY, CLEARLY, STRONGLY = 0.1, math.log(2), math.log(10)
 # A label that is less probable than so many times the other class is nearly tied with it.
 NEARLY_TIED = 1.5
-# Ids among which one that is like a misspelt one is looked for.
-MOST_COMPARED = 20_000
+# Why a label can be less probable than another class, by the rule.
+DECIDES = {"sequence": "the sequence as a whole decides", "median": "the median decides"}
+# Parts that are not of the fit itself.
+CALIBRATION = ("left out", "power")
+# Which columns of the table of parts are numbers.
+ALIGNMENT = (False, False, True, False)
 
 
 class Part(NamedTuple):
@@ -91,10 +95,6 @@ class Part(NamedTuple):
     name: str
     worker: object = None
     answer: object = None
-
-
-# Why a label can be less probable than another class, by the rule.
-DECIDES = {"sequence": "the sequence as a whole decides", "median": "the median decides"}
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,13 @@ class Explanation:
         if isinstance(self.item, tuple):
             first, second = map(to_word, self.item)
             name = f"{self.places[0].capitalize()} {first}, {self.places[1]} {second}"
-        shown = f' "{to_word(self.text)}"' if self.text else ""
+        name += f' "{to_word(self.text)}"' if self.text else ""
         label, against = to_word(self.label), to_word(self.against)
         if not self.checked:
-            return f"{name}{shown}: {label}"
-        said = f"{name}{shown}: {label} ({self.confidence:.3f}), against {against} ({self.confidence_against:.3f})"
-        behind = self.confidence < self.confidence_against
-        return f"{said}; {DECIDES[self.rule]}" if behind and self.rule else said
+            return f"{name}: {label}"
+        said = f"{name}: {label} ({self.confidence:.3f}), against {against} ({self.confidence_against:.3f})"
+        is_ruled = self.rule and self.confidence < self.confidence_against
+        return f"{said}; {DECIDES[self.rule]}" if is_ruled else said
 
     def summarise(self) -> str:
         """In a plain sentence, what those who answered say, and whether the label is clear."""
@@ -180,58 +180,53 @@ class Explanation:
             return ""
         if self.is_vote:
             return "" if part.answer is None else "for" if part.answer == self.label else "against"
-        size = abs(part.weight)
+        size, side = abs(part.weight), "for" if part.weight > 0 else "against"
         if size < HARDLY:
             return "hardly counts"
-        side = "for" if part.weight > 0 else "against"
         return f"{side}, strongly" if size >= STRONGLY else side if size >= CLEARLY else f"{side}, weakly"
-
-    def list_rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield what is shown of each part, and of the sum: who, what, how much, in a word."""
-        if not self.checked:
-            yield from ((part.name, to_word(part.answer), "", "") for part in self.parts)
-            return
-        last = ""
-        for part in self.parts:
-            if part.kind in CALIBRATION and last not in CALIBRATION:
-                yield "sum before calibration", "", format_weight(self.uncalibrated), describe_odds(self.uncalibrated)
-            answer = "" if part.answer is None else to_word(part.answer)
-            yield part.name, answer, format_weight(part.weight), self.rate(part)
-            last = part.kind
-        if self.is_vote:
-            yield f"share of {to_word(self.label)}", "", format_weight(self.confidence), ""
-        else:
-            yield "sum", "", format_weight(self.log_odds), describe_odds(self.log_odds)
-
-    def __repr__(self) -> str:
-        return f"<Explanation: {self.describe()}>"
 
     @property
     def heads(self) -> tuple[str, str, str, str]:
         """Heads of the columns of `list_rows`."""
         return "", "answer", ("share" if self.is_vote else "log odds") if self.checked else "", ""
 
+    def list_rows(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield what is shown of each part, and of the sum: who, what, how much, in a word."""
+        is_calibrated = False
+        for part in self.parts:
+            if part.kind in CALIBRATION and not is_calibrated:
+                is_calibrated = True
+                yield "sum before calibration", "", f"{self.uncalibrated:z.2f}", describe_odds(self.uncalibrated)
+            answer = "" if part.answer is None else to_word(part.answer)
+            yield part.name, answer, f"{part.weight:z.2f}" if self.checked else "", self.rate(part)
+        if self.is_vote:
+            yield f"share of {to_word(self.label)}", "", f"{self.confidence:z.2f}", ""
+        elif self.checked:
+            yield "sum", "", f"{self.log_odds:z.2f}", describe_odds(self.log_odds)
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.describe()}>"
+
     def __str__(self) -> str:
-        lines = text_table(self.heads, list(self.list_rows()), (False, False, True, False))
+        lines = text_table(self.heads, list(self.list_rows()), ALIGNMENT)
         return "\n".join([self.describe(), self.summarise(), *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         cells = [[escape(cell) for cell in row] for row in self.list_rows()]
         words = paragraph(self.describe()), paragraph(self.summarise())
-        return frame_html(*words, html_table(self.heads, cells, (False, False, True, False)))
+        return frame_html(*words, html_table(self.heads, cells, ALIGNMENT))
 
     def to_frame(self) -> Any:
         """A table with one row per part: part, worker, answer, log_odds (of a vote: share) and words.
 
         It is of the library that the answers came in.
         """
+        kinds, weights, _, workers, answers = zip(*self.parts, strict=True) if self.parts else ((),) * 5
         columns = {
-            "part": to_column([part.kind for part in self.parts]),
-            "worker": to_column([part.worker for part in self.parts]),
-            "answer": to_column([part.answer for part in self.parts]),
-            "share" if self.is_vote else "log_odds": to_column(np.array([part.weight for part in self.parts])),
+            "part": to_column(list(kinds)),
+            "worker": to_column(list(workers)),
+            "answer": to_column(list(answers)),
+            "share" if self.is_vote else "log_odds": to_column(np.array(weights)),
             "words": to_column([self.rate(part) for part in self.parts]),
         }
         return build_frame(columns, self.backend)
@@ -239,36 +234,27 @@ class Explanation:
     def to_record(self) -> dict[str, Any]:
         """What `--json` shows."""
         weight = "share" if self.is_vote else "log_odds"
-        parts = [
-            {"part": part.kind, "name": part.name, "worker": part.worker, "answer": part.answer, weight: part.weight}
-            for part in self.parts
-        ]
         sums = {} if self.is_vote else {"uncalibrated_log_odds": self.uncalibrated, "log_odds": self.log_odds}
-        key = self.places if isinstance(self.item, tuple) else ("item",)
-        item = self.item if isinstance(self.item, tuple) else (self.item,)
         return {
-            **dict(zip(key, item, strict=True)),
+            **(dict(zip(self.places, self.item, strict=True)) if isinstance(self.item, tuple) else {"item": self.item}),
             "text": self.text,
             "label": self.label,
             "words": self.summarise(),
             "confidence": self.confidence,
             "against": self.against,
             "confidence_against": self.confidence_against,
-            "parts": parts,
+            "parts": [
+                {
+                    "part": part.kind,
+                    "name": part.name,
+                    "worker": part.worker,
+                    "answer": part.answer,
+                    weight: part.weight,
+                }
+                for part in self.parts
+            ],
             **sums,
         }
-
-
-CALIBRATION = ("left out", "power")
-
-
-def format_weight(weight: float) -> str:
-    """A weight with its sign and two decimals.
-
-    >>> format_weight(1.234), format_weight(-0.001), format_weight(math.inf)
-    ('1.23', '0.00', 'inf')
-    """
-    return f"{round(weight, 2) + 0.0:.2f}"
 
 
 def describe_odds(log_odds: float) -> str:
@@ -282,6 +268,15 @@ def describe_odds(log_odds: float) -> str:
     if odds > 1e6:
         return f"more than a million to 1 {side}"
     return f"{odds:,.2g} to 1 {side}" if odds < 10 else f"{odds:,.0f} to 1 {side}"
+
+
+class Explanations(dict[str, Explanation]):
+    """Why an item has its labels, by question or tag; it prints as all of them."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
+
+    __repr__ = __str__
 
 
 def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
@@ -302,42 +297,40 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         near = count_once(near, assign_groups(found.copies, near.n_workers))
     here = slice(*near.offsets[row - first : row - first + 2].tolist())
     worker, said, strength = near.worker[here], near.label[here], near.weights(here)
-    # Who says what; of an answer that is spread over several labels the strongest, of a soft vote the largest part.
-    own = {m: np.flatnonzero(worker == m) for m in dict.fromkeys(worker.tolist())}
-    top = {m: int(said[rows[strength[rows].argmax()]]) for m, rows in own.items()}
-    name = to_word(labels.classes[[label]].tolist()[0])
-    if len(top) > 1:
-        n_for = sum(int(near.class_of_label[each]) == label for each in top.values())
-        noun = plural(len(top), NOUNS[found.source_kind])
-        words = f"{n_for or 'None'} of {noun} {'says' if n_for < 2 else 'say'} {name}"
-    else:
-        only = [f"The only answer is {to_word(near.labels[[each]].tolist()[0])}" for each in top.values()]
-        words = only[0] if only else "Nobody answered"
-
     if found.is_vote:
-        ties = str(model.get_params()["ties"])
-        weights, before, after, against = weigh_votes(ties, near, here, reported, label, is_known)
+        is_drawn = str(model.get_params()["ties"]) == "random"
+        weights, before, after, against = weigh_votes(near, here, reported, label, is_known, is_drawn)
     else:
         weights, before, after, against = weigh_evidence(model, found, near, here, row, row - first, label, is_known)
-    parts = []
-    for m, rows in own.items():
-        who, what = near.workers[[m]].tolist()[0], near.labels[[top[m]]].tolist()[0]
+
+    # Who says what; of an answer that is spread over several labels the strongest, of a soft vote the largest part.
+    parts, n_for = [], 0
+    for m in dict.fromkeys(worker.tolist()):
+        rows = np.flatnonzero(worker == m)
+        top = int(said[rows[strength[rows].argmax()]])
+        n_for += int(near.class_of_label[top]) == label
+        who, what = near.workers[[m]].tolist()[0], near.labels[[top]].tolist()[0]
         parts.append(Part("answer", float(weights[rows].sum()), to_word(who), who, what))
+    n_answered = len(parts)
+    words = f"The only answer is {to_word(parts[0].answer)}" if parts else "Nobody answered"
+    if n_answered > 1:
+        of, verb = plural(n_answered, NOUNS[found.source_kind]), "says" if n_for < 2 else "say"
+        words = f"{n_for or 'None'} of {of} {verb} {to_word(labels.classes[[label]].tolist()[0])}"
     parts.sort(key=lambda part: -abs(part.weight))
     rest = parts[MOST_WORKERS:]
     if len(rest) > 1:
         total = math.fsum(part.weight for part in rest)
-        parts[MOST_WORKERS:] = [Part("other answers", total, f"{plural(len(rest), 'other worker')}")]
+        parts[MOST_WORKERS:] = [Part("other answers", total, plural(len(rest), "other worker"))]
 
-    texts = found.task.show(np.array([row])) if len(labels.codes) == r.n_items else None
     confidence, rival = reported[[label, against]].tolist()
     if found.checked:
-        parts = [*before, *parts, *after]
-        summed = [part.weight for part in parts if part.kind not in CALIBRATION]
-        uncalibrated = math.nan if found.is_vote else math.fsum(summed)
+        parts, uncalibrated = [*before, *parts, *after], math.nan
+        if not found.is_vote:
+            uncalibrated = math.fsum(part.weight for part in parts if part.kind not in CALIBRATION)
     else:  # a worker who is alone with all items is always right by the model
         parts = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"]
         confidence = rival = uncalibrated = math.nan
+    texts = found.task.show(np.array([row])) if len(labels.codes) == r.n_items else None
     key, (shown, other) = key_of(r.keys, row), labels.classes[[label, against]].tolist()
     return Explanation(
         (key[0], found.task.name_position(key[1])) if isinstance(key, tuple) else key,
@@ -356,21 +349,19 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
 
 
 def weigh_votes(
-    ties: str, near: Answers, here: slice, shares: Floats, label: int, is_known: bool
+    near: Answers, here: slice, shares: Floats, label: int, is_known: bool, is_drawn: bool
 ) -> tuple[Floats, list[Part], list[Part], int]:
     """The share of each answer in the votes, the parts before and after the answers, and the other class."""
     klass, weight = near.class_of_label[near.label[here]], near.weights(here)
-    total = float(weight[klass >= 0].sum())
-    others = shares.copy()
-    others[label] = -1.0
-    after = []
+    total, after = float(weight[klass >= 0].sum()), []
     if is_known:
-        after.append(Part("known label", 1.0, "known label, which decides"))
+        after = [Part("known label", 1.0, "known label, which decides")]
     elif total == 0:
-        after.append(Part("prior", float(shares[label]), "no votes: shares of all items"))
+        after = [Part("prior", float(shares[label]), "no votes: shares of all items")]
     elif find_tied(shares[None])[0].sum() > 1:
-        how = "drawn at random" if ties == "random" else "the first one is taken"
-        after.append(Part("tie", 0.0, f"several classes have most votes: {how}"))
+        how = "drawn at random" if is_drawn else "the first one is taken"
+        after = [Part("tie", 0.0, f"several classes have most votes: {how}")]
+    others = np.where(np.arange(len(shares)) == label, -1.0, shares)
     return np.where(klass >= 0, weight / max(total, SMALLEST), 0.0), [], after, int(others.argmax())
 
 
@@ -383,22 +374,20 @@ def weigh_evidence(
     """
     learned, takes_silence, graph = found.learned, found.takes_silence, found.given.graph
     near = replace(near, weight_scale=learned.weight_scale)
-    layout = near.class_of_label, len(found.names.classes), takes_silence
-    workers, structure = learned.worker_model.of(near, *layout), learned.structure
-    impossible = np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
+    workers = learned.worker_model.of(near, near.class_of_label, len(found.names.classes), takes_silence)
+    structure, impossible = learned.structure, np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
 
     # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence.
     by_answer = workers.log_answers(Source(near).lay_out(workers, anchored=False)[0], impossible)[here]
 
     # What else speaks for the classes: kind, name, and log evidence (K,).
-    is_linked = False
-    if isinstance(structure, FieldParameters):
-        links = None if graph is None else model._weigh_links(found.answers, graph)
-        is_linked = links is not None and bool(find_linked(links)[row])
-    prior = structure.log_prior(is_linked)
+    links = None
+    if isinstance(structure, FieldParameters) and graph is not None:
+        links = model._weigh_links(found.answers, graph)
+    prior = structure.log_prior(links is not None and bool(find_linked(links)[row]))
     if here.stop > here.start:
         prior = prior + workers.weigh_items(learned.log_weights)
-    others = []
+    others = [("prior", "class prior", np.maximum(prior, LOG_IMPOSSIBLE))]
     if takes_silence:
         weight = np.ones(near.n_workers) if near.silence_weight is None else near.silence_weight
         n_silent = near.n_workers - len(np.unique(near.worker[here]))
@@ -409,28 +398,22 @@ def weigh_evidence(
     content = ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
     if found.given.log_prior is not None:
         others.append((*content, np.maximum(found.given.log_prior[row], LOG_IMPOSSIBLE)))
-    prior = np.maximum(prior, LOG_IMPOSSIBLE)
 
     reported, fitted = found.labels.posterior[row], found.labels.fitted[row]
     rivals = reported.copy()
     if is_known:  # no other class has a probability: the one that answers and prior speak for
-        rivals = sum((each for *_, each in others), prior + by_answer.sum(axis=0))
-        rivals = np.maximum(rivals, 2 * LOG_IMPOSSIBLE)
+        rivals = np.maximum(sum((logs for *_, logs in others), by_answer.sum(axis=0)), 2 * LOG_IMPOSSIBLE)
     rivals[label] = -np.inf
     against = int(rivals.argmax())
-    pair = [label, against]
-
-    def odds(logs: Floats) -> float:
-        return float(logs[label] - logs[against])
 
     weights = by_answer[:, label] - by_answer[:, against]
-    before = [Part("prior", odds(prior), "class prior")]
-    after = [Part(kind, odds(logs), name) for kind, name, logs in others]
+    before, *after = (Part(kind, float(logs[label] - logs[against]), name) for kind, name, logs in others)
     if is_known:
-        return weights, before, [*after, Part("known label", math.inf, "known label, which decides")], against
-    total = math.fsum([*weights.tolist(), *(part.weight for part in (*before, *after))])
-    if fitted[pair].min() > SMALLEST:
-        left = odds(np.log(np.maximum(fitted, SMALLEST))) - total
+        return weights, [before], [*after, Part("known label", math.inf, "known label, which decides")], against
+    total = math.fsum([*weights.tolist(), *(part.weight for part in (before, *after))])
+    fit, told = fitted[[label, against]], reported[[label, against]]
+    if fit.min() > SMALLEST:
+        left = float(np.log(fit[0]) - np.log(fit[1])) - total
         kind, name = "set aside", "answers that were set aside, since no class allows all of them"
         if isinstance(structure, ChainParameters):
             kind, name = "sequence", "the rest of the sequence"
@@ -449,34 +432,17 @@ def weigh_evidence(
 
     if found.calibrated is not None and isinstance(model, LatentEstimator):
         power = found.calibrated.found.power if bool(find_raised(structure, near)[place]) else 1.0
-        printed = power * total
-        if reported[pair].min() > SMALLEST:
-            printed = odds(np.log(np.maximum(reported, SMALLEST)))
+        printed = float(np.log(told[0]) - np.log(told[1])) if told.min() > SMALLEST else power * total
         honest = printed / power
         if abs(honest - total) > ROUNDING or model.calibration != "none":
             after.append(Part("left out", honest - total, "workers judged without this item"))
         if power != 1:
             after.append(Part("power", printed - honest, f"calibration, to the power {power:.2g}"))
-    return weights, before, after, against
-
-
-class Explanations(dict[str, Explanation]):
-    """Why an item has its labels, by question or tag; it prints as all of them."""
-
-    def __str__(self) -> str:
-        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
-
-    __repr__ = __str__
-
-
-# Which item
+    return weights, [before], after, against
 
 
 def find_item(r: Answers, item: object, kind: str) -> int:
-    """The index of an item, by its id or by sequence and position; an error says what is like it if there is none.
-
-    `kind` is what a sequence is called.
-    """
+    """The index of an item, by its id or by sequence and position; `kind` is what a sequence is called."""
     s = r.sequences
     if s is None and name_composite(r.columns):
         item = tuples_to_ids([item])[0]
@@ -488,16 +454,10 @@ def find_item(r: Answers, item: object, kind: str) -> int:
     row = int(r.find_items([to_column([part]) for part in key])[0])
     if row >= 0:
         return row
-
-    def suggest(ids: list[object], wanted: object) -> str:
-        texts = {str(each): each for each in ids[:MOST_COMPARED]}
-        close = [texts[each] for each in difflib.get_close_matches(str(wanted), texts, n=3)]
-        return f"Did you mean {listing(close)}?" if close else f"There are {listing(ids)}."
-
     if s is None:
-        raise InputError(f"There is no item {shorten(item)}.", suggest(r.items.tolist(), item))
+        raise InputError(f"There is no item {shorten(item)}.", f"There are {listing(r.items.tolist())}.")
     owner = int(lookup(s.ids, to_column([key[0]]))[0])
     if owner < 0:
-        raise InputError(f"There is no {kind} {shorten(key[0])}.", suggest(s.ids.tolist(), key[0]))
+        raise InputError(f"There is no {kind} {shorten(key[0])}.", f"There are {listing(s.ids.tolist())}.")
     places = s.position[s.offsets[owner] : s.offsets[owner + 1]].tolist()
     raise InputError(f"Sequence {shorten(key[0])} has no position {shorten(key[1])}.", f"It has {listing(places)}.")

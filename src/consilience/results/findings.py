@@ -1,13 +1,24 @@
-"""What a check finds: worded once, and shown by warnings, terminal, `--json` and report. See `consilience.checks`."""
+"""What a check finds: worded once, and shown by warnings, terminal, `--json` and report. See `consilience.checks`.
+
+What is said of workers goes by who gives the answers: people, labelling functions or models.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ConsilienceWarning, DataWarning, Sentence, Spelling
+from ..errors import ConsilienceWarning, DataWarning, Sentence, Spelling, parameter_error
+from ..options import is_among
 
 Words: TypeAlias = str | Sentence
+# What one of them is called, and what to do about one that answers badly.
+NOUNS = {"people": "worker", "functions": "function", "models": "model"}
+ADVICE = {
+    "people": "Look at their answers, and ask how they understood the task.",
+    "functions": "Look at what they label, and correct them or leave them out.",
+    "models": "Look at their answers, and at what they were told to do.",
+}
 
 
 @dataclass(frozen=True)
@@ -66,3 +77,10 @@ class Finding:
         """What `--json` shows."""
         record = asdict(self.spelled(spell))
         return {name: record[name] for name in ("kind", "level", "problem", "remedies", "place")}
+
+
+def check_kind(kind: str) -> str:
+    """The kind of source that is given, if there is such a one."""
+    if is_among(kind, tuple(NOUNS)):
+        return kind
+    raise parameter_error("source_kind", "fuse", f"one of {', '.join(map(repr, NOUNS))}, or None", kind)

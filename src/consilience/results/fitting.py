@@ -126,7 +126,7 @@ def fit_source(
     count_copies_once : bool
         Whether each of these groups counts as one worker.
     source_kind : str, optional
-        Who gives the answers; see `consilience.results.source_kinds`. It is recognised if it is not given.
+        Who gives the answers; see `consilience.results.findings`. It is recognised if it is not given.
     """
     r = source.responses
     # Functions are silent, as an answer or as one label each. Soft votes come from models.

@@ -85,7 +85,7 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,12 +95,15 @@ from ..answers.answers import Answers
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..inference import ITEMS_AT_ONCE, sum_by
-from ..inference.em import Parameters, Problem
+from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
 from ..inference.sources import Source
-from ..inference.structures import Statistics, Summary
+from ..inference.structures import Summary
+from ..inference.workers.ordinal import OrdinalWorkers
+from ..inference.workers.priors import Prior
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import release_mapped
+from .calibration import Calibrated, find_raised
 
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
@@ -135,29 +138,19 @@ class Intervals(NamedTuple):
     levels: Floats | None = None
 
 
-class Confidence(NamedTuple):
-    """Posteriors, and the powers that they may have to be raised to. All are equally likely."""
-
-    posterior: Floats
-    changed: Truths  # the items whose posterior is raised
-    powers: Floats
-    reported: float = 1.0  # the power that is reported
-
-    def raised(self, power: float, run: slice) -> Floats:
-        """The posteriors of a run of items at a power."""
-        return raise_where(self.changed[run], self.posterior[run], power)
-
-
 class Estimates(NamedTuple):
     """What was learned, as far as intervals depend on it."""
 
-    confusion: Floats  # (M, K, A)
-    counts: Floats  # (M, L, K): expected counts of answers
-    prior: Floats  # (K,)
+    learned: Learned
     pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     prior_is_known: bool
     judged: Truths  # (N,): whether answers to an item are judged by others
     right: Floats  # (M, K): the probability that an answer of each worker is right
+
+    @property
+    def prior(self) -> Floats:
+        """The class shares, (K,)."""
+        return self.learned.structure.mean
 
 
 class Sums(NamedTuple):
@@ -171,13 +164,7 @@ class Sums(NamedTuple):
     moments: Floats  # (2, K): posteriors, and their squares
     meant: Floats  # (K,): 1 if some answer means the class
     sizes: Floats  # (2,): items, and sequences
-
-
-class Past(NamedTuple):
-    """What is kept of all batches so far, beside counts of answers by worker, label and class."""
-
-    summary: Summary  # of the structure
-    sums: Sums
+    summary: Summary | None = None  # of the structure, which the next batch goes on from
 
 
 # ------------------------------------------------------------------------------------------- what judges the answers
@@ -205,8 +192,7 @@ def are_checked(r: Answers, gold: Gold | None, is_linked: bool) -> bool:
     n_known = 0 if gold is None else gold.n_known
     if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
         return True
-    n_checked = np.count_nonzero(find_judged(r, None, None))
-    return bool(n_checked >= max(LEAST_CHECKED * n_answered, 1))
+    return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
 
 
 def is_share_checked(n_checked: float, n_all: float) -> bool:
@@ -215,30 +201,23 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
     >>> is_share_checked(1, 300), is_share_checked(30, 300), is_share_checked(0, 0)
     (False, True, False)
     """
-    return n_checked > 0 and n_checked >= LEAST_CHECKED * n_all
+    return n_checked > 0 and bool(n_checked >= LEAST_CHECKED * n_all)
 
 
 # ------------------------------------------------------------------------------------------------------ the intervals
 
 
 def gather_estimates(
-    source: Source,
-    problem: Problem,
-    learned: Parameters,
-    statistics: Statistics,
-    prior_is_known: bool = False,
+    source: Source, problem: Problem, learned: Learned, prior: Prior, prior_is_known: bool = False
 ) -> Estimates:
-    """What intervals depend on."""
-    workers, r = problem.workers, source.responses
-    confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior).transpose(0, 2, 1)
-    spoken, named = confusion[:, :, : r.n_labels].sum(axis=2), np.flatnonzero(r.label_of_class >= 0)
+    """What intervals depend on; `prior` is that of the workers."""
+    r = source.responses
+    spoken, named = learned.confusion[:, :, : r.n_labels].sum(axis=2), np.flatnonzero(r.label_of_class >= 0)
     right = np.zeros(spoken.shape)
-    right[:, named] = confusion[:, named, r.label_of_class[named]]
+    right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
     return Estimates(
-        confusion,
-        workers.plain_counts(statistics.counts),
-        learned.structure.mean,
-        np.asarray(learned.prior.smoothing.sum(axis=1).mean(axis=0)),
+        learned,
+        np.asarray(prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
         find_judged(r, source.gold, problem.graph),
         np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0),
@@ -250,9 +229,9 @@ def find_intervals(
     posterior: Floats,
     codes: NDArray[np.int64],
     found: Estimates,
-    confidence: Confidence,
+    left_out: Floats,
+    calibrated: Calibrated,
     earlier: Sums | None = None,
-    ordered: bool = False,
 ) -> tuple[Intervals, Sums]:
     """The intervals of a fit, and the sums that they are made of.
 
@@ -266,12 +245,12 @@ def find_intervals(
         Labels.
     found : Estimates
         What was learned.
-    confidence : Confidence
-        The calibrated posteriors.
+    left_out : array (N, K)
+        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to a power.
+    calibrated : Calibrated
+        The power that is reported, and others that are as likely.
     earlier : Sums, optional
         If the answers are a batch of a stream, the sums over all batches before.
-    ordered : bool
-        Whether labels are levels of a scale, and may be more or less far off.
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
@@ -279,21 +258,15 @@ def find_intervals(
         shared = invert_scores(r, sums, found)
         workers, worth = judge_workers(r, sums, found, shared)
         shares = judge_shares(sums, found, shared)
-        labels = judge_accuracies(r, posterior, codes, confidence, found, shared, worth, ordered)
+        labels = judge_labels(r, posterior, codes, found, shared, worth, left_out, calibrated)
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
     pairs = workers.reshape(-1, 2, 2)
     pairs[np.isnan(pairs).any(axis=2) & (sums.chances[0] > 0)[:, None]] = 0.0, 1.0
     shares[:, np.isnan(shares).any(axis=0)] = [[0.0], [1.0]]
-    if np.isnan(labels[0, 1:]).any():
+    if np.isnan(labels[0]).any():
         labels[0, 1:] = 0.0, 1.0
-    return Intervals(workers, shares, labels[0, 1:], labels[1:] if ordered else None), sums
-
-
-def judge_shares_of(r: Answers, posterior: Floats, found: Estimates) -> Floats:
-    """The interval of each class share alone, (2, K)."""
-    sums = sum_statistics(r, posterior, found)
-    return judge_shares(sums, found, invert_scores(r, sums, found))
+    return Intervals(workers, shares, labels[0, 1:], labels[1:] if len(labels) > 1 else None), sums
 
 
 # ------------------------------------------------------------------------------------------ sums over answers and items
@@ -303,55 +276,54 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
     """The sums over these answers, and over those of earlier batches."""
     from ..kernels import answers as kernels
 
-    right, n_classes = found.right, len(found.prior)
-    named = np.flatnonzero(r.class_of_label >= 0)
+    right, prior, n_classes = found.right, found.prior, len(found.prior)
     chances = np.zeros((3, r.n_workers))
     known = read_only(r.class_of_label), read_only(posterior)
     kernels.sum_chances(r.worker, r.label, r.offsets, ALL_FULLY if r.amount is None else r.amount, *known, chances)
-    total = chances if earlier is None else chances + earlier.chances
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
     said = np.bincount(r.label, minlength=r.n_labels) > 0
-    meant[r.class_of_label[named]] |= said[named]
+    meant[r.class_of_label[said & (r.class_of_label >= 0)]] = True
     if earlier is not None:
         meant |= earlier.meant > 0
 
+    # Scores of items and of sequences, of classes and of their shares unless these are known.
     size = 0 if n_classes > MOST_CLASSES else n_classes if found.prior_is_known else 2 * n_classes
-    judged, lack, expected = np.zeros((2, r.n_workers)), np.zeros(n_classes), right * (1 - right)
-    information, clustered = np.zeros((2, size, size))
-    shares = found.prior / max(found.prior[meant].sum(), LEAST_SHARE)
+    scores, lack = np.zeros((2, size, size)), np.zeros(n_classes)
+    judged, expected = np.zeros((2, r.n_workers)), right * (1 - right)
+    shares = prior / max(prior[meant].sum(), LEAST_SHARE)
     for run in cut_runs(r):
         q, part = posterior[run], slice(r.offsets[run.start], r.offsets[run.stop])
-        weight = r.weights(part)
+        weight, worker = r.weights(part), r.worker[part]
         counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
-        judged += [sum_by(r.worker[part], each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
+        judged += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
         if size:
             votes, variances = sum_by_item(r, right, expected, run)
             away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
-            scores = np.concatenate([q * votes, away], axis=1)[:, :size]
-            information += scores.T @ scores
+            score = np.concatenate([q * votes, away], axis=1)[:, :size]
+            scores[0] += score.T @ score
             lack += np.sum(q**2 * (variances - votes**2), axis=0)
             if r.sequences is not None:
-                together = sum_sequences(scores, r.sequences.offsets, run)
-                clustered += together.T @ together
-    both = np.stack([information, clustered])
-    sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
+                together = sum_sequences(score, r.sequences.offsets, run)
+                scores[1] += together.T @ together
+    n_sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
     own = Sums(
         chances,
         judged,
-        np.zeros(3) if r.sequences is None and r.amount is None else sum_votes(r, posterior, total),
-        np.pad(both, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
+        compare_votes(r, posterior, chances if earlier is None else chances + earlier.chances),
+        np.pad(scores, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
         lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
         meant.astype(np.float64),
-        np.array([len(posterior), sequences], np.float64),
+        np.array([len(posterior), n_sequences], np.float64),
     )
     if earlier is None:
         return own
     if own.scores.shape != earlier.scores.shape:  # there are too many classes by now
         earlier, own = (each._replace(scores=np.empty((2, 0, 0))) for each in (earlier, own))
-    return Sums(*(before + now for before, now in zip(earlier, own, strict=True)))._replace(meant=own.meant)
+    added: Any = [before + now for before, now in zip(earlier[:-1], own[:-1], strict=True)]
+    return Sums(*added)._replace(meant=own.meant)
 
 
 def cut_runs(r: Answers) -> Iterator[slice]:
@@ -392,56 +364,36 @@ def sum_by_item(r: Answers, right: Floats | None, variance: Floats, run: slice =
     return votes, variances.reshape(-1, *variance.shape[1:])
 
 
-def sum_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
-    """What `compare_votes` returns for the votes of all workers.
-
-    A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
-    worker's accuracy, which is that of `chances`: of these answers, and of others if there are any.
-    """
-    total, accuracy, spread, _ = measure_answers(chances)
-    item, weight = r.item_of_answer(), r.weights()
-    unit = r.owners_of(item)
-    klass = r.class_of_label[r.label]
-    away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
-    votes = compare_votes(r.worker, item, unit, weight, away, spread, total)
-    if r.sequences is None:  # of the labels that an answer is spread over one is right, so that votes vary less
-        votes[0] = max(votes[0], votes[1])
-    return votes
-
-
-def compare_votes(
-    worker: NDArray[np.int32],
-    item: NDArray[np.int64],
-    unit: NDArray[np.int64],
-    weight: Floats,
-    away: Floats,
-    spread: Floats,
-    total: Floats,
-) -> Floats:
+def compare_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
     """How much sums of votes over units vary, how much they would if votes were independent, and the number of units.
 
-    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer, `total` (M,) the
-    weight of all answers that the mean is of.
+    A vote is all that a worker says about an item. Units are sequences, or items where answers have weights. Sums are
+    of deviations from the worker's accuracy, which is that of `chances`: of these answers, and of others if there are
+    any. Zeros where votes are independent by definition, or do not vary.
     """
-    order = np.argsort(worker, kind="stable")  # items and units of a worker are in order already
-    owner, weight = worker[order], weight[order]
-
-    def starts(place: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
-
-    votes, units = starts(item[order]), starts(unit[order])
-    if not len(units):
+    if r.n_responses == 0 or (r.sequences is None and r.amount is None):
         return np.zeros(3)
+    total, accuracy, spread, _ = measure_answers(chances)
+    order = np.argsort(r.worker, kind="stable")  # items and units of a worker are in order already
+    owner, item, weight = r.worker[order], r.item_of_answer()[order], r.weights()[order]
+    klass = r.class_of_label[r.label[order]]
+    away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[owner])
+    other_worker = np.append(True, np.diff(owner) != 0)
+    votes, units = (
+        np.flatnonzero(other_worker | np.append(True, np.diff(place) != 0)) for place in (item, r.owners_of(item))
+    )
     alone, together = (
-        sum_by(owner[first], np.add.reduceat(weight, first) ** 2, len(spread)) for first in (votes, units)
+        sum_by(owner[first], np.add.reduceat(weight, first) ** 2, r.n_workers) for first in (votes, units)
     )
     # The variance of the sums about each worker's mean, were all votes independent.
     scale = np.maximum(total**2, TINY)
     free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
     if free.sum() <= 1e-9 * alone.sum():
         return np.zeros(3)
-    sums = np.add.reduceat(away[order], units)
-    return np.array([np.sum(sums**2), free.sum(), len(units)], np.float64)
+    varied = np.sum(np.add.reduceat(away, units) ** 2)
+    if r.sequences is None:  # of the labels that an answer is spread over one is right, so that votes vary less
+        varied = max(varied, free.sum())
+    return np.array([varied, free.sum(), len(units)], np.float64)
 
 
 # ----------------------------------------------------------------------------------------- what the sums say of workers
@@ -457,12 +409,6 @@ def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     sure = 0.25 / scale
     left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
     return total, accuracy, spread, left
-
-
-def design_effect(votes: Floats) -> float:
-    """By what factor sums of votes vary more than if a worker's votes in one unit were independent."""
-    varied, free, n_units = votes.tolist()
-    return (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
 
 
 def invert_scores(r: Answers, sums: Sums, found: Estimates) -> Floats | None:
@@ -497,40 +443,41 @@ def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | Non
     The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers. `shared`
     is the covariance of what all items share.
     """
-    right, prior = found.right, found.prior
+    right, prior, confusion = found.right, found.prior, found.learned.confusion
     total, accuracy, _, left = measure_answers(sums.chances)
     by_others, every = sums.judged
-    effect = design_effect(sums.votes) if sums.votes.any() else 1.0
+    varied, free, n_units = sums.votes.tolist()
+    effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
     worth = np.asarray(total * left * by_others / np.maximum(every, TINY) / effect)
-    believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, TINY)
+    met = found.learned.counts.sum(axis=1)
+    believed = (met * right).sum(axis=1) / np.maximum(total, TINY)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
     if shared is not None:
         mean = right @ prior
         moves = np.concatenate([prior * right * (1 - right), prior * (right - mean[:, None])], axis=1)
         common = np.einsum("mi,ij,mj->m", moves, shared, moves)
-        spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
-        worth = worth / (1 + worth * common / spread)
+        worth = worth / (1 + worth * common / np.maximum(centre * (1 - centre), 0.25 / (total + 1)))
     ends = np.full((r.n_workers, 4), np.nan)
     answered = total > 0
+    low, high = beta_ends(centre, worth)
     if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
-        ends[answered, :2] = 1.0
-    else:
-        low, high = beta_ends(centre, worth)
-        ends[answered, 0] = np.minimum(low, accuracy)[answered]
-        ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    met, target = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
+        low = high = np.ones(r.n_workers)
+    ends[answered, 0] = np.minimum(low, accuracy)[answered]
+    ends[answered, 1] = np.maximum(high, accuracy)[answered]
+
+    # Informativeness, of matrices that are tilted until their accuracy is the centre. Where silence is an answer, a
+    # matrix has learned from it too, and says more than the accuracy of what was said.
+    target, entropy = (centre * worth + 0.5) / (worth + 1), float(entr(prior).sum())
     if r.silence_counts:
-        # A matrix has learned from silence too, and says more than the accuracy of what was said.
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
-    entropy = float(entr(prior).sum())
-    size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
+    size = max(1, MOST_ENTRIES // max(1, confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
-        reported = informativeness(found.confusion[part], prior)
+        reported = informativeness(confusion[part], prior)
         if entropy <= 1e-100:
             ends[part, 2:] = reported[:, None]
             continue
-        tilted = tilt(found.confusion[part], prior, target[part], r)
+        tilted = tilt(confusion[part], prior, target[part], r)
         middle = informativeness(tilted, prior)
         answer = np.einsum("k,mkl->ml", prior, tilted)
         odds = np.log(np.maximum(tilted, TINY) / np.maximum(answer, TINY)[:, None, :])
@@ -547,124 +494,10 @@ def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | Non
     return ends, worth
 
 
-def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
-    """The interval of each class share, (2, K); `shared` is the covariance of what all items share."""
-    prior, n_classes, n_items = found.prior, len(found.prior), float(sums.sizes[0])
-    if found.prior_is_known or n_classes == 1:
-        return np.stack([prior, prior])
-    free, mean = prior * (1 - prior), sums.moments[0] / n_items
-    spread, sure = sums.moments[1] / n_items - mean**2, 0.25 / n_items
-    left = (spread + sure) / (mean * (1 - mean) + sure)
-    worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
-    if shared is not None:
-        # Shares move by diag(pi) - pi pi^T times the change of their log odds.
-        meant, moves = sums.meant > 0, np.diag(prior) - np.outer(prior, prior)
-        variance = np.einsum("ki,ij,kj->k", moves, shared[n_classes : 2 * n_classes, n_classes : 2 * n_classes], moves)
-        # They also move against the shares of classes that nobody said.
-        variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
-        worth = np.where(meant, np.minimum(free / np.maximum(variance, TINY), n_items), worth)
-    low, high = beta_ends(prior, worth)
-    return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
-
-
-def judge_accuracies(
-    r: Answers,
-    posterior: Floats,
-    codes: NDArray[np.int64],
-    confidence: Confidence,
-    found: Estimates,
-    shared: Floats | None,
-    worth: Floats,
-    ordered: bool,
-) -> Floats:
-    """Figures of the labels, each with both ends of its interval, (F, 3).
-
-    The first is the share that is right. For levels, further ones are the share at most one level off, and the levels
-    off.
-    """
-    # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
-    # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
-    accuracy = found.right @ found.prior
-    doubt = 1 / np.maximum((worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
-    powers, times = np.unique(confidence.powers, return_counts=True)
-    away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes))
-    figures = [np.asarray(figure, np.float64) for figure in ((away == 0, away <= 1, away) if ordered else (away == 0,))]
-    n_items, n_figures = len(codes), len(figures)
-    means, variances = [], []
-    for power in powers.tolist():
-        sums, slope = np.zeros((3, n_figures)), np.zeros((n_figures, 2 * r.n_classes))
-        for run in cut_runs(r):
-            q = confidence.raised(power, run)
-            chosen = q[np.arange(len(q)), codes[run]]
-            surprise, doubts = sum_by_item(r, None if shared is None else found.right, doubt, run)
-            bend = doubts * chosen * (1 - chosen) * (2 * chosen - 1)
-            for number, figure in enumerate(figures):
-                value = figure[codes[run]]
-                mean = np.einsum("nk,nk->n", q, value)
-                # How far the label is from what the other classes would be worth.
-                lead = (np.diagonal(figure)[codes[run]] - mean) / np.maximum(1 - chosen, TINY)
-                variance = np.einsum("nk,nk->n", q, value**2) - mean**2
-                sums[:, number] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
-                if shared is not None:
-                    slope[number] += sum_slopes(q, value, mean, surprise)
-        slope *= power / n_items
-        # A probability is not linear in log odds: what is not known of these moves its mean.
-        bias = 0.5 * power**2 * sums[2] / n_items
-        common = 0.0 if shared is None else np.einsum("fi,ij,fj->f", slope, shared, slope)
-        means.append(sums[0] / n_items)
-        variances.append(sums[1] / n_items**2 + common + bias**2)
-    mean = np.average(means, axis=0, weights=times)
-    spread = np.average((np.array(means) - mean) ** 2, axis=0, weights=times)
-    # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
-    gap, reported = np.zeros(n_figures), np.zeros(n_figures)
-    for run in cut_runs(r):
-        left_out, shown = confidence.raised(1.0, run), confidence.raised(confidence.reported, run)
-        for number, figure in enumerate(figures):
-            value = figure[codes[run]]
-            gap[number] += np.sum(value * (posterior[run] - left_out)) / 2 / n_items
-            reported[number] += np.sum(value * shown) / n_items
-    variance = np.average(variances, axis=0, weights=times) + spread + gap**2
-    most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[:n_figures]
-    parts = zip(mean / most, variance / most**2, strict=True)
-    ends = np.array([accuracy_ends(float(m), float(v), n_items) for m, v in parts]) * most[:, None]
-    if not ordered:
-        return np.column_stack([mean, ends])
-    return np.column_stack([reported, np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)])
-
-
-def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floats:
-    """The sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
-    away = q * (value - mean[:, None])
-    return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
-
-
-def judge_votes(
-    shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None
-) -> tuple[Floats, Floats]:
-    """The intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
-
-    `chosen` (N,) are the shares of the labels, `sequences` offsets, None if items are independent of each other.
-    """
-    n_items, variance = len(shares), np.zeros(len(prior))
-    if sequences is not None:
-        away = sum_sequences(shares - prior, sequences)
-        variance = np.einsum("nk,nk->k", away, away) * few_units(len(sequences) - 1) / n_items**2
-    else:
-        for first in range(0, n_items, ITEMS_AT_ONCE):
-            away = shares[first : first + ITEMS_AT_ONCE] - prior
-            variance += np.einsum("nk,nk->k", away, away) / n_items**2
-    low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
-    expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
-    if len(prior) == 1:
-        return np.stack([prior, prior]), np.array(expected)
-    return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
-
-
 def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats:
     """Matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
     named = np.flatnonzero(r.label_of_class >= 0)
-    right = confusion[:, named, r.label_of_class[named]]
-    share = prior[named]
+    right, share = confusion[:, named, r.label_of_class[named]], prior[named]
     low, high = np.full(len(right), -12.0), np.full(len(right), 12.0)
     for _ in range(30):
         middle = (low + high) / 2
@@ -674,21 +507,6 @@ def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats
     tilted = confusion.copy()
     tilted[:, named, r.label_of_class[named]] *= np.exp(np.where(np.isnan(target), 0.0, low))[:, None]
     return np.asarray(tilted / tilted.sum(axis=2, keepdims=True))
-
-
-def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
-    """The same as `judge_workers` where truth is taken to be the vote: nothing else is known."""
-    ends = np.full((len(total), 4), np.nan)
-    answered, scale = total > 0, np.maximum(total, TINY)
-    accuracy = right / scale
-    low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
-    ends[answered, 0] = np.minimum(low, accuracy)[answered]
-    ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    entropy = float(entr(prior).sum())
-    reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
-    ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
-    ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
-    return ends
 
 
 def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> Floats:
@@ -708,6 +526,139 @@ def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> F
         information = np.divide(information, speech, out=np.zeros(len(joint)), where=speech > 0)
     entropy = entr(prior).sum()
     return np.asarray(np.clip(information / entropy, 0.0, 1.0)) if entropy > 0 else np.zeros(len(joint))
+
+
+# ------------------------------------------------------------------------------------------ of class shares, and labels
+
+
+def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
+    """The interval of each class share, (2, K); `shared` is the covariance of what all items share."""
+    prior, n_classes, n_items = found.prior, len(found.prior), float(sums.sizes[0])
+    if found.prior_is_known or n_classes == 1:
+        return np.stack([prior, prior])
+    free, mean = prior * (1 - prior), sums.moments[0] / n_items
+    spread, sure = sums.moments[1] / n_items - mean**2, 0.25 / n_items
+    left = (spread + sure) / (mean * (1 - mean) + sure)
+    worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
+    if shared is not None:
+        # Shares move by diag(pi) - pi pi^T times the change of their log odds.
+        meant, moves = sums.meant > 0, np.diag(prior) - np.outer(prior, prior)
+        variance = np.einsum("ki,ij,kj->k", moves, shared[n_classes:, n_classes:], moves)
+        # They also move against the shares of classes that nobody said.
+        variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
+        worth = np.where(meant, np.minimum(free / np.maximum(variance, TINY), n_items), worth)
+    low, high = beta_ends(prior, worth)
+    return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
+
+
+def judge_labels(
+    r: Answers,
+    posterior: Floats,
+    codes: NDArray[np.int64],
+    found: Estimates,
+    shared: Floats | None,
+    worth: Floats,
+    left_out: Floats,
+    calibrated: Calibrated,
+) -> Floats:
+    """Figures of the labels, each with both ends of its interval, (F, 3).
+
+    The first is the share that is right. Of levels, further ones are the share at most one level off, and the levels
+    off.
+    """
+    n_items, changed = len(codes), find_raised(found.learned.structure, r)
+    away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
+    figures = [(away == 0).astype(np.float64)]
+    if found.learned.kind == OrdinalWorkers.name:
+        figures += [(away <= 1).astype(np.float64), away]
+    most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
+    # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
+    # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
+    accuracy = found.right @ found.prior
+    doubt = 1 / np.maximum((worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
+
+    # By power and figure: sums of its mean, its variance and its bend, and its slope by what all items share.
+    powers, times = np.unique(calibrated.powers, return_counts=True)
+    sums, slopes = np.zeros((len(powers), 3, len(figures))), np.zeros((len(powers), len(figures), 2 * r.n_classes))
+    gap, reported = np.zeros(len(figures)), np.zeros(len(figures))
+    for run in cut_runs(r):
+        rows, label = np.arange(run.stop - run.start), codes[run]
+        surprise, doubts = sum_by_item(r, None if shared is None else found.right, doubt, run)
+        shown = raise_where(changed[run], left_out[run], calibrated.found.power)
+        for f, figure in enumerate(figures):
+            # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be
+            # left.
+            gap[f] += np.sum(figure[label] * (posterior[run] - left_out[run])) / 2 / n_items
+            reported[f] += np.sum(figure[label] * shown) / n_items
+        for t, power in enumerate(powers.tolist()):
+            q = raise_where(changed[run], left_out[run], power)
+            chosen = q[rows, label]
+            bend = doubts * chosen * (1 - chosen) * (2 * chosen - 1)
+            for f, figure in enumerate(figures):
+                value = figure[label]
+                mean = np.einsum("nk,nk->n", q, value)
+                # How far the label is from what the other classes would be worth.
+                lead = (value[rows, label] - mean) / np.maximum(1 - chosen, TINY)
+                variance = np.einsum("nk,nk->n", q, value**2) - mean**2
+                sums[t, :, f] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
+                if shared is not None:
+                    slopes[t, f] += sum_slopes(q, value, mean, surprise)
+    means, variances = sums[:, 0] / n_items, sums[:, 1] / n_items**2
+    # A probability is not linear in log odds: what is not known of these moves its mean.
+    variances += (0.5 * powers[:, None] ** 2 * sums[:, 2] / n_items) ** 2
+    if shared is not None:
+        slopes *= powers[:, None, None] / n_items
+        variances += np.einsum("tfi,ij,tfj->tf", slopes, shared, slopes)
+    mean = np.average(means, axis=0, weights=times)
+    variance = np.average(variances + (means - mean) ** 2, axis=0, weights=times) + gap**2
+    parts = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
+    low, high = (np.array([accuracy_ends(*part, n_items) for part in parts]) * most[:, None]).T
+    return np.column_stack([reported, np.minimum(low, reported), np.maximum(high, reported)])
+
+
+def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floats:
+    """The sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
+    away = q * (value - mean[:, None])
+    return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
+
+
+# ---------------------------------------------------------------------------- where vote shares are taken for the truth
+
+
+def judge_votes(
+    shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None
+) -> tuple[Floats, Floats]:
+    """The intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
+
+    `chosen` (N,) are the shares of the labels, `sequences` offsets, None if items are independent of each other.
+    """
+    n_items, variance = len(shares), np.zeros(len(prior))
+    size = ITEMS_AT_ONCE if sequences is None else n_items
+    for first in range(0, n_items, size):
+        away = shares[first : first + size] - prior
+        away = away if sequences is None else sum_sequences(away, sequences)
+        variance += np.einsum("nk,nk->k", away, away) / n_items**2
+    if sequences is not None:
+        variance *= few_units(len(sequences) - 1)
+    low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
+    expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
+    if len(prior) == 1:
+        low = high = prior
+    return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
+
+
+def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
+    """The intervals of accuracy and informativeness, (M, 4), where truth is taken to be the vote."""
+    ends = np.full((len(total), 4), np.nan)
+    answered, accuracy = total > 0, right / np.maximum(total, TINY)
+    low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
+    ends[answered, 0] = np.minimum(low, accuracy)[answered]
+    ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    entropy = float(entr(prior).sum())
+    reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
+    ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
+    ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
+    return ends
 
 
 # ---------------------------------------------------------------------------------------------------- ends of intervals

@@ -41,17 +41,19 @@ each k a range. The mean of their widths is told.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import comb, expit, logit
 
 from ..kernels import Floats
 
 # Expected and true accuracy of real crowds, by confusion matrices and without known labels. benchmarks/record.py makes
 # those of crowds that are free to use, which have names; the others are as measured.
-PAIRS: dict[str, tuple[float, float]] = {
+Pairs: TypeAlias = Mapping[str, tuple[float, float]]
+PAIRS: Pairs = {
     "bluebird": (0.9312, 0.8981),
     "rte": (0.9572, 0.9313),
     "dog": (0.9308, 0.8377),
@@ -76,9 +78,6 @@ PAIRS: dict[str, tuple[float, float]] = {
     "other 14": (0.673, 0.639),
     "other 15": (0.937, 0.788),
 }
-# The same of crowds on a scale, by ordinal workers, which is how they are fused. One crowd is no record: of labels on a
-# scale it is told what is expected, and not how many are right.
-RATINGS: dict[str, tuple[float, float]] = {"web": (0.7877, 0.8568)}
 # What they say of expectations, on average.
 _EXPECTED, _TRUE = np.mean(list(PAIRS.values()), axis=0)
 SHARED_ERRORS = (
@@ -98,115 +97,84 @@ NORMAL = 1.6448536269514722
 LEAST_KNOWN = 10
 
 
-class Range(NamedTuple):
-    """The median of the share of right labels, and the ends of its 90 % range."""
+@cache
+def fit_line(pairs: tuple[tuple[float, float], ...]) -> tuple[float, float, float, float, float, float, int]:
+    """The line through the logits x and y of expected and true errors of some crowds.
 
-    middle: float
-    low: float
-    high: float
-
-    @property
-    def width(self) -> float:
-        """How wide it is."""
-        return self.high - self.low
-
-
-class Line(NamedTuple):
-    """The line through the logits of expected and true errors of some crowds."""
-
-    start: float
-    slope: float
-    deviation: float  # of the residuals
-    mean: float  # of the logits of expected errors
-    squares: float  # their squared deviations from it, summed
-    least: float  # of them
-    n_crowds: int
-
-
-class Densities(NamedTuple):
-    """Densities of the logit of the error, at `LOGITS`."""
-
-    likely: Floats  # of what is thought; its middle and its lower end are told
-    generous: Floats  # where some crowds err independently, for the upper end
-
-    def given(self, n_known: int, n_right: int) -> Densities:
-        """The densities after known labels were seen."""
-        error = 1 / (1 + np.exp(-LOGITS))
-        chances = n_right * np.log1p(-error) + (n_known - n_right) * np.log(error)
-        chances = np.exp(chances - chances.max())
-        likely, generous = self.likely * chances, self.generous * chances
-        return Densities(likely / likely.sum(), generous / generous.sum())
-
-    def find_range(self, n_labels: int | None = None) -> Range:
-        """The range of the share of right labels: of so many, or of ever so many."""
-        # Logits below which these shares of a density lie.
-        high, middle, low = np.interp(QUANTILES, np.cumsum(self.likely) - self.likely / 2, LOGITS)
-        high = min(high, np.interp(QUANTILES[0], np.cumsum(self.generous) - self.generous / 2, LOGITS))
-        if n_labels is None:
-            return Range(*(float(1 / (1 + np.exp(y))) for y in (middle, low, high)))
-        error = 1 / (1 + np.exp(-np.array([low, high])))
-        chance = NORMAL / np.sqrt(n_labels * error * (1 - error) + 0.25)
-        least = n_labels / (1 + np.exp(middle + np.hypot(low - middle, chance[0])))
-        most = n_labels / (1 + np.exp(middle - np.hypot(middle - high, chance[1])))
-        return Range(
-            float(1 / (1 + np.exp(middle))), float(np.floor(least) / n_labels), float(np.ceil(most) / n_labels)
-        )
-
-    def expect_width(self, n_more: int, n_labels: int | None = None) -> float:
-        """How wide the range will be with so many further known labels, on average: of so many others."""
-        error = 1 / (1 + np.exp(-LOGITS))
-        # (n_more + 1, grid): how probable each number of right ones is.
-        chances = np.ones((1, len(LOGITS)))
-        for _ in range(n_more):
-            wrong, right = np.zeros((1, len(LOGITS))), np.zeros((1, len(LOGITS)))
-            chances = np.concatenate([chances * error, wrong]) + np.concatenate([right, chances * (1 - error)])
-        weights = chances @ self.likely
-        widths = [self.given(n_more, k).find_range(n_labels).width for k in range(n_more + 1)]
-        return float(weights @ widths)
-
-
-def fit_line(pairs: list[tuple[float, float]]) -> Line:
-    """The line through the logits of the errors of some crowds."""
+    Returned are its start and slope, the standard deviation of the residuals, the mean of x, the sum of squares around
+    it, the least x, and the number of crowds.
+    """
     x, y = -logit(np.array(pairs)).T
     mean, squares = x.mean(), ((x - x.mean()) ** 2).sum()
     slope = ((x - mean) * y).sum() / squares
     start = y.mean() - slope * mean
     deviation = np.sqrt(((y - start - slope * x) ** 2).sum() / (len(x) - 2))
-    return Line(float(start), float(slope), float(deviation), float(mean), float(squares), float(x.min()), len(x))
+    return float(start), float(slope), float(deviation), float(mean), float(squares), float(x.min()), len(x)
 
 
-@cache
-def fit_record() -> Line:
-    """The line through all pairs."""
-    return fit_line(list(PAIRS.values()))
+def judge_by_record(
+    expected: float, high: float = math.nan, pairs: Mapping[str, tuple[float, float]] = PAIRS
+) -> Floats:
+    """What real crowds tell of one: two densities of the logit of its error, at `LOGITS`, (2, grid).
 
-
-def judge_by_record(expected: float, line: Line | None = None, high: float = math.nan) -> Densities:
-    """What real crowds, by default all of them, tell of one.
-
-    Its expected accuracy is `expected`, and `high` is the upper end of the 95 % interval of that.
+    The first is what is thought; its middle and its lower end are told. In the second, some crowds err independently:
+    it is for the upper end. The expected accuracy of the crowd is `expected`, and `high` is the upper end of the 95 %
+    interval of that.
     """
-    line = fit_record() if line is None else line
+    start, slope, deviation, mean, squares, least, n_crowds = fit_line(tuple(pairs.values()))
     x = float(-logit(min(max(expected, 1e-4), 1 - 1e-6)))
     # No crowd of the record is surer than that, and the line is not followed any further.
-    nearest = max(x, line.least)
-    degrees = line.n_crowds - 2
-    scale = line.deviation * np.sqrt(1 + 1 / line.n_crowds + (nearest - line.mean) ** 2 / line.squares)
-    distance = (LOGITS - line.start - line.slope * nearest) / scale
+    nearest = max(x, least)
+    degrees = n_crowds - 2
+    scale = deviation * np.sqrt(1 + 1 / n_crowds + (nearest - mean) ** 2 / squares)
+    distance = (LOGITS - start - slope * nearest) / scale
     record = (1 + distance**2 / degrees) ** (-(degrees + 1) / 2)
     record /= record.sum()
     spread = SPREAD if math.isnan(high) else max(SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
     alone = np.exp(-(((LOGITS - x) / spread) ** 2) / 2)
     alone /= alone.sum()
-    return Densities(record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)
+    return np.stack([record, (1 - INDEPENDENT) * record + INDEPENDENT * alone])
 
 
-def judge_by_known() -> Densities:
-    """What is thought of a crowd that is not like those of the record, before any label is known.
+def judge_by_known() -> Floats:
+    """What is thought of a crowd that is not like those of the record, before any label is known, (2, grid).
 
     The density of Jeffreys in the error is here that in its logit.
     """
-    error = 1 / (1 + np.exp(-LOGITS))
+    error = expit(LOGITS)
     density = np.sqrt(error * (1 - error))
-    density /= density.sum()
-    return Densities(density, density)
+    return np.asarray(np.stack([density, density]) / density.sum())
+
+
+def see_known(densities: Floats, n_known: int, n_right: int) -> Floats:
+    """The densities after known labels were seen, of which the model gives so many."""
+    error = expit(LOGITS)
+    chances = n_right * np.log1p(-error) + (n_known - n_right) * np.log(error)
+    seen = densities * np.exp(chances - chances.max())
+    return np.asarray(seen / seen.sum(axis=1, keepdims=True))
+
+
+def find_range(densities: Floats, n_labels: int | None = None) -> tuple[float, float, float]:
+    """The median of the share of right labels, and the ends of its 90 % range: of so many, or of ever so many."""
+    likely, generous = densities
+    # Logits below which these shares of a density lie.
+    high, middle, low = np.interp(QUANTILES, np.cumsum(likely) - likely / 2, LOGITS)
+    high = min(high, np.interp(QUANTILES[0], np.cumsum(generous) - generous / 2, LOGITS))
+    if n_labels is not None:
+        error = expit(np.array([low, high]))
+        chance = NORMAL / np.sqrt(n_labels * error * (1 - error) + 0.25)
+        low, high = middle + np.hypot(low - middle, chance[0]), middle - np.hypot(middle - high, chance[1])
+    median, least, most = (float(expit(-each)) for each in (middle, low, high))
+    if n_labels is None:
+        return median, least, most
+    return median, math.floor(n_labels * least) / n_labels, math.ceil(n_labels * most) / n_labels
+
+
+def expect_width(densities: Floats, n_more: int, n_labels: int) -> float:
+    """How wide the range of so many labels will be with further known labels of others, on average."""
+    error = expit(LOGITS)
+    # (n_more + 1, grid): how probable each number of right ones is.
+    right = np.arange(n_more + 1)[:, None]
+    chances = comb(n_more, right) * (1 - error) ** right * error ** (n_more - right)
+    ranges = [find_range(see_known(densities, n_more, k), n_labels) for k in range(n_more + 1)]
+    return float(chances @ densities[0] @ [high - low for _, low, high in ranges])

@@ -26,7 +26,7 @@ from ..engines import Engine, open_engine
 from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Learned, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureFindings, Guide
-from ..inference.hidden_answers import NOTHING_KNOWN, POWERS, Calibration, CouplingScore, Predicted
+from ..inference.hidden_answers import CouplingScore
 from ..inference.labels import (
     HIGH,
     LOW,
@@ -43,9 +43,10 @@ from ..inference.structures import Independent
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
+from .calibration import Calibrated
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
-from .intervals import UNCHECKED, Intervals, Past
+from .intervals import UNCHECKED, Intervals, Sums
 
 if TYPE_CHECKING:
     from .label_files import Undecided
@@ -196,22 +197,6 @@ class Course(NamedTuple):
     smoothing: tuple[float, float] | None = None
 
 
-class Calibrated(NamedTuple):
-    """How probabilities were calibrated."""
-
-    found: Calibration
-    powers: list[float]  # equally likely ones, of which `found.power` is chosen
-    # Log weight of each of `POWERS` by hidden answers, and log probability of known labels at each: those of the
-    # batches of a stream add up.
-    log_weights: Floats = NOTHING_KNOWN
-    known_scores: Floats = np.zeros(len(POWERS))
-    predicted: Predicted | None = None  # the hidden answers of the fit
-    # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
-    blind_accuracy: float = 1.0
-    # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
-    blind: Floats | None = None
-
-
 class Guidance(NamedTuple):
     """What features of the items were found to say."""
 
@@ -264,7 +249,7 @@ class Result:
     course: Course
     intervals: Intervals
     estimates: Learned | None = None  # None for a vote, see `learned`
-    past: Past | None = None  # what a further batch of answers needs
+    past: Sums | None = None  # what a further batch of answers needs
     # Groups of near-copies, by index.
     copies: list[list[int]] = field(default_factory=list)
     copies_count_once: bool = False
@@ -291,7 +276,7 @@ class Result:
     n_batches: int = 0  # how many `partial_fit` has learned from
     voting: Source | None = None  # of a vote: the answers as they were counted
     task: AnyKind = TABLE  # what the items are
-    source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
+    source_kind: str = "people"  # who gives the answers, see `consilience.results.findings`
     # Whether anything checks the answers; see `consilience.results.intervals`.
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
