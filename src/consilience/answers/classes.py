@@ -151,9 +151,9 @@ def choose_classes(
         elif classes is None or (tagged and is_among(background, ("O",))):
             known = to_values(to_column([background, *known.tolist()]))
         else:
-            problem = Sentence("{background} is not among the classes.", background=background)
+            absent = Sentence("{background} is not among the classes.", background=background)
             remedy = Sentence("A class that nobody said can be added with {classes}.")
-            raise ParameterError(problem, names, remedy, keyword="background")
+            raise ParameterError(absent, names, remedy, keyword="background")
     if not (ordered or (ordered is None and positions is not None)):
         return replace(answers, classes=known, background=background)
     if levels is None:

@@ -130,14 +130,15 @@ class Graph:
         weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
         if items is None:
             codes, names = encode_in_order_of_appearance(join_columns(*ends))
-            return cls.of(*np.split(codes, [len(ends[0])]), weights, names, "given edges")
+            source, target = np.split(codes, [len(ends[0])])
+            return cls.of(source, target, weights, names, "given edges")
         names = read_distinct(items, "items")
         places = [lookup(names, column) for column in ends]
         for index, column in zip(places, ends, strict=True):
             unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
             if unknown:
                 raise InputError(_say_unknown(unknown, "in the edges", len(names)), NAME_UNANSWERED)
-        return cls.of(*places, weights, names, "given edges")
+        return cls.of(places[0], places[1], weights, names, "given edges")
 
     @classmethod
     def from_frame(
@@ -185,10 +186,10 @@ class Graph:
             table.values(name, "Every edge needs two ends: fill it in or drop the row.") for name in (source, target)
         ]
         if chosen is None:
-            return cls.from_edges(*ends, items=items)
+            return cls.from_edges(ends[0], ends[1], items=items)
         given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
         weights = _read_weights(given, len(given), f"Weights in column {chosen!r} of {table.name}")
-        graph = cls.from_edges(*ends, weights, items)
+        graph = cls.from_edges(ends[0], ends[1], weights, items)
         return replace(graph, description=f"given edges, weighted by {chosen!r}")
 
     @classmethod
