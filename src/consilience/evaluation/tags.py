@@ -14,7 +14,6 @@ from ..kinds.tags import (
     SEPARATOR,
     Tags,
     TagsKind,
-    choose_tags,
     encode_sets,
     list_column,
     open_known_sets,
@@ -59,12 +58,12 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
         known_items, known = to_column(gold.items[gold.gold_items]), list_column(gold.gold, gold.tags).to_pylist()
     else:
         known_items, known = open_known_sets(gold, separator, answered)
-    tags = choose_tags([*said, *known])
+    tags, sets = encode_sets([*said, *known])
     row = lookup(to_values(items), known_items)
     there = np.flatnonzero(row >= 0)
     if not len(there):
         raise InputError("No item with a known set has a fused one.", "Check that ids are written in the same way.")
-    found, truth = encode_sets(said, tags)[row[there]], encode_sets(known, tags)[there]
+    found, truth = sets[row[there]], sets[len(said) + there]
     figures: dict[str, float | None] = {"n_items": len(there), "n_unanswered": len(row) - len(there)}
     figures["exact"] = float((found == truth).all(axis=1).mean())
     figures |= dict.fromkeys(("calibration_error", "mean_confidence"))

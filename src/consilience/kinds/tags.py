@@ -226,7 +226,10 @@ class Tags:
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         known_name = table.find("gold", gold) if gold is None or isinstance(gold, str) else None
         known = [None] * table.n_rows if known_name is None else read_cells(table, known_name, separator)
-        tags = objects(list(hot)) if hot and classes is None else choose_tags([*cells, *known], classes)
+        given = objects(list(hot)) if hot else None
+        if classes is not None:
+            given = read_distinct(classes, "classes")
+        tags, every = encode_sets([*cells, *known], given, classes is not None)
         if not len(tags):
             raise InputError(
                 f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
@@ -246,13 +249,13 @@ class Tags:
             kept = first.copy()
             if duplicates == "last":
                 np.maximum.at(kept, rows, np.arange(table.n_rows))
-            said = encode_sets(cells, tags)[kept]
+            said = every[kept]
         else:
             said = np.zeros((len(pairs), len(tags)), bool)
-            np.logical_or.at(said, rows, encode_sets(cells, tags))
+            np.logical_or.at(said, rows, every[: table.n_rows])
 
         known_rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
-        known_sets = encode_sets([known[row] for row in known_rows.tolist()], tags)
+        known_sets = every[table.n_rows + known_rows]
         gold_items, chosen, place = np.unique(owner[known_rows], return_index=True, return_inverse=True)
         clash = np.flatnonzero((known_sets != known_sets[chosen][place]).any(axis=1))
         if len(clash):
@@ -435,7 +438,7 @@ class TagsKind(Kind[Tags]):
                 every.append(by_tag)
             else:
                 items, sets = open_known_sets(each, self.separator, names)
-                every.append(spread_sets(to_values(items), encode_sets(sets, self.tags)))
+                every.append(spread_sets(to_values(items), encode_sets(sets, self.tags)[1]))
         return every
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
@@ -668,38 +671,26 @@ def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
 
 
 def read_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
-    """The tags in each cell of a column, each once: of a list, of text with a separator, or the cell itself.
+    """The tags in each cell of a column: of a list, of text with a separator, or the cell itself.
 
     A missing cell is None.
     """
     lists = table.lists(name)
-    if lists is None:
-        values = to_values(table.read(name)).tolist()
-        if separator is None:
-            return [None if is_missing(value) else [value] * (value != "") for value in values]
-        return [None if is_missing(value) else split_cell(value, separator) for value in values]
-    cells: list[list[Any] | None] = []
-    for cell in lists:
-        try:
-            cells.append(None if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)])
-        except TypeError:  # a tag has no hash
-            raise InputError(
-                f"{table.name} holds the list {shorten(cell)} in column {name!r}, and a tag is text, a number or the "
-                "like.",
-                "Give flat lists of tags.",
-            ) from None
-    return cells
+    if lists is not None:
+        return [None if cell is None else [tag for tag in cell if not is_missing(tag)] for cell in lists]
+    values = to_values(table.read(name)).tolist()
+    if separator is None:
+        return [None if is_missing(value) else [value] * (value != "") for value in values]
+    return [None if is_missing(value) else split_cell(str(value), separator) for value in values]
 
 
-def split_cell(value: object, separator: str) -> list[str]:
+def split_cell(text: str, separator: str) -> list[str]:
     """The tags in a cell, each once, without blanks around them.
 
-    >>> split_cell(" b; a;;b ", ";"), split_cell(None, ";")
-    (['b', 'a'], [])
+    >>> split_cell(" b; a;;b ", ";")
+    ['b', 'a']
     """
-    if is_missing(value):
-        return []
-    return list(dict.fromkeys(part for part in (part.strip() for part in str(value).split(separator)) if part))
+    return list(dict.fromkeys(part for part in (part.strip() for part in text.split(separator)) if part))
 
 
 def _check_signs(cells: Cells, name: str, source: str, separator: str | None) -> None:
@@ -724,50 +715,38 @@ def _check_signs(cells: Cells, name: str, source: str, separator: str | None) ->
         )
 
 
-def choose_tags(cells: Cells, classes: object = None) -> Values:
-    """All tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
-    found, n_tags = objects([]), sum(map(len, filter(None, cells)))
-    if n_tags:
-        found = encode_sorted(to_column(flatten(cells), "Tags"))[1]
-    if classes is None:
-        return found
-    named = read_distinct(classes, "classes")
-    strange = found[lookup(named, to_column(found)) < 0].tolist() if n_tags else []
-    if strange:
+def encode_tags(entries: Column, tags: Values, named: bool = False) -> Indices:
+    """The number of each tag; one that is not there is an error. `named` says whether the user named all tags."""
+    code = lookup(tags, entries)
+    unknown = sorted({str(to_values(entries)[at]) for at in np.flatnonzero(code < 0).tolist()})
+    if unknown and named:
         raise InputError(
-            f"There are tags that are not among the classes: {listing(strange)}.",
+            f"There are tags that are not among the classes: {listing(unknown)}.",
             Sentence("Name all tags with {classes}, or leave it out."),
             keyword="classes",
         )
-    return named
-
-
-def flatten(cells: Cells) -> list[Any]:
-    """The tags of all sets, one after the other; as text if they are of several types."""
-    tags = [tag for cell in cells for tag in cell or ()]
-    return tags if len(set(map(type, tags))) <= 1 else [str(tag) for tag in tags]
-
-
-def encode_tags(entries: Column, tags: Values) -> Indices:
-    """The number of each tag; one that is not there is an error."""
-    code = lookup(tags, entries)
-    if (code < 0).any():
-        unknown = sorted({str(to_values(entries)[at]) for at in np.flatnonzero(code < 0).tolist()})
+    if unknown:
         raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
     return code
 
 
-def encode_sets(cells: Cells, tags: Values) -> Truths:
-    """Which tags each set has, (S, T)."""
+def encode_sets(cells: Cells, tags: Values | None = None, named: bool = False) -> tuple[Values, Truths]:
+    """The tags, which are all that occur, sorted, if none are given; and which of them each set has, (S, T)."""
+    flat = [tag for cell in cells for tag in cell or ()]
+    if len(set(map(type, flat))) > 1:
+        flat = list(map(str, flat))
+    column = to_column(flat, "Tags") if flat else pa.array([], pa.string())
+    if tags is None:
+        tags = encode_sorted(column)[1]
     # Each tag of each item is a question of its own, whether somebody gave the tag or not.
     remedy = "Leave out rare tags, or merge them into one."
     require_few("tags", len(tags), f"There are {len(tags):,} different tags", remedy)
     require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
-    said, flat = np.zeros((len(cells), len(tags)), bool), flatten(cells)
+    said = np.zeros((len(cells), len(tags)), bool)
     if flat:
         owner = np.repeat(np.arange(len(cells)), [len(cell or ()) for cell in cells])
-        said[owner, encode_tags(to_column(flat), tags)] = True
-    return said
+        said[owner, encode_tags(column, tags, named)] = True
+    return tags, said
 
 
 def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Column, list[list[Any]]]:
