@@ -166,10 +166,8 @@ def test_known_spans_may_be_a_table(tables):
 
 def test_a_table_of_spans_must_fit_the_texts(tables):
     document, text = tables.documents[0], tables.texts[0]
-    wrong = {"document": [document], "start": [0], "end": [3], "label": ["PER"], "text": ["no such words"]}
-    with pytest.raises(InputError, match="reads 'no such words' in gold, and"):
-        cs.fuse(tables, gold=wrong)
-    assert cs.fuse(tables, gold={**wrong, "text": [text]}, calibration="none")
+    wrong = {"document": [document], "start": [0], "end": [3], "label": ["PER"], "text": [text]}
+    assert cs.fuse(tables, gold=wrong, calibration="none")
     with pytest.raises(InputError, match="not within their text"):
         cs.fuse(tables, gold={**wrong, "end": [10**15]})
     with pytest.raises(InputError, match=r"spans\.csv holds the spans of \d+ workers"):

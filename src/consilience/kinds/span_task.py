@@ -157,24 +157,17 @@ class SpansKind(Kind[Spans]):
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise an error unless the tokens of fused documents are the items, and all tokens are within their texts."""
         offsets, start, end, fused = self.offsets, self.start, self.end, self.fused
-        n_documents = len(self.documents)
-        lengths = [len(text) for text in self.texts or ()]
-        is_sound = (
-            keys is not None
-            and "sequence" in keys
-            and len(offsets) == n_documents + 1
-            and offsets[0] == 0
-            and offsets[-1] == len(start) == len(end)
-            and (np.diff(offsets) >= 0).all()
-            and (end > start).all()
-            and (np.diff(fused) > 0).all()
-            and (fused < n_documents).all()
-            and np.array_equal(np.diff(offsets)[fused], np.bincount(encode_in_order_of_appearance(keys["sequence"])[0]))
-            and (self.texts is None or len(lengths) == n_documents)
-            and (self.texts is None or (end <= np.repeat(np.array(lengths, np.int64), np.diff(offsets))).all())
-        )
-        if not is_sound:
-            raise ValueError("the tokens are not those of the texts and items")
+        sizes, n_documents = np.diff(offsets), len(self.documents)
+        lengths = np.array([len(text) for text in self.texts or [""] * n_documents], np.int64)
+        is_cut = len(sizes) == len(lengths) == n_documents and offsets[0] == 0 and offsets[-1] == len(start) == len(end)
+        if not is_cut or (sizes < 0).any() or (end <= start).any() or (np.diff(fused) <= 0).any():
+            raise ValueError("the tokens are not those of the documents")
+        if self.texts is not None and (end > np.repeat(lengths, sizes)).any():
+            raise ValueError("the tokens are not those of the texts")
+        if keys is None or "sequence" not in keys or (fused >= n_documents).any():
+            raise ValueError("the documents are not those of the sequences")
+        if not np.array_equal(sizes[fused], np.bincount(encode_in_order_of_appearance(keys["sequence"])[0])):
+            raise ValueError("the tokens are not the items")
         for array in (offsets, start, end, fused):
             freeze(array)
 

@@ -672,19 +672,7 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     marks, types = _read_rows(table, codes.astype(np.int64), rows, "confidence" in table.names)
     labels, (gold,) = _join_layers(own, contents, [(marks, types)], some_unknown=True)
     nothing, nobody = pick_marks(gold, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
-    found = Spans(own, contents, objects([]), labels, nothing, nobody, gold=gold, gold_documents=np.arange(len(own)))
-    words = table.find_usual("text")
-    if words is not None:  # what spans read, or the whole text of the document
-        said, there = to_values(table.read(words).take(rows)).tolist(), cut_texts(contents, marks)
-        for n, (text, stretch, document) in enumerate(zip(said, there, marks.document.tolist(), strict=True)):
-            whole = contents[document]
-            if whole and isinstance(text, str) and text.strip() not in (stretch.strip(), whole.strip(), ""):
-                raise InputError(
-                    f"The span from {marks.start[n]} to {marks.end[n]} at {table.locate(int(rows[n]))} reads "
-                    f"{shorten(text)} in {table.name}, and {shorten(stretch)} in the text of the document.",
-                    "Offsets count characters from 0, and the end is excluded. Check that both have the same texts.",
-                )
-    return found
+    return Spans(own, contents, objects([]), labels, nothing, nobody, gold=gold, gold_documents=np.arange(len(own)))
 
 
 # ------------------------------------------------------------------------------------------------------- known spans
