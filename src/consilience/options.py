@@ -519,7 +519,7 @@ def find_option(name: str, *owners: str) -> Option | None:
 
 def check(name: str, value: object, owner: str) -> None:
     """Raise an error for a value that an option cannot have, in the same words everywhere."""
-    option = find_option(name, owner)
+    option = OPTIONS.get(f"{owner}.{name}") or OPTIONS.get(name)
     if option is not None and not option.domain.accepts(value):
         raise parameter_error(name, owner, option.domain.expected, value)
 

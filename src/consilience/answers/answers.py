@@ -150,6 +150,7 @@ class Answers:
     is_ordered: bool = field(init=False)  # whether the classes are levels from low to high
     class_of_label: Indices = field(init=False)  # for each label, the class it names, or -1 ("unsure")
     label_of_class: Indices = field(init=False)  # for each class, the label that names it, or -1 (nobody said it)
+    memory: int | None = field(init=False)  # how many bytes a fit may use; None: all there are
 
     @classmethod
     def from_frame(
@@ -353,7 +354,8 @@ class Answers:
         levels = answers.labels if is_scale and classes is None else classes
         in_order = True if is_scale and ordered is None else ordered
         answers = choose_classes(answers, classes, abstain, background, in_order, positions, levels, spell)
-        answers = replace(answers, weight=keep_weights(answers.weight))
+        if answers.weight is not None:
+            answers = replace(answers, weight=keep_weights(answers.weight))
         if known_labels is not None:
             answers = add_gold(answers, table, known_labels, about, named=isinstance(gold, str))
         warn_of_slips(answers, named=classes is not None)
@@ -517,6 +519,7 @@ class Answers:
             "sequences": self.keys if isinstance(self.keys, Sequences) else None,
             "silence_counts": self.background is not None,
             "is_ordered": self.positions is not None,
+            "memory": None if self.budget is None else self.budget.memory,
             "class_of_label": np.arange(len(self.labels)),
             "label_of_class": np.arange(len(self.labels)),
         }
@@ -525,11 +528,6 @@ class Answers:
             derived["label_of_class"] = lookup(self.labels, to_column(self.classes))
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def memory(self) -> int | None:
-        """How many bytes a fit may use; None: all there are."""
-        return None if self.budget is None else self.budget.memory
 
     @cached_property
     def items(self) -> Values:

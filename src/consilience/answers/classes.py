@@ -370,9 +370,9 @@ def warn_of_slips(
     to_silence = "list all classes with {classes} to silence this warning."
 
     # Labels that are no classes: ids, free text or scores. Of measurements others warn.
-    scores = None if named else find_scores(r)
-    problem = ""
-    if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS * r.n_labels:
+    doubtful = not named and r.n_labels >= FEWEST_LABELS
+    scores, problem = find_scores(r) if doubtful else None, ""
+    if doubtful and r.n_responses < FEWEST_ANSWERS * r.n_labels:
         rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
         problem = (
             f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
@@ -405,10 +405,18 @@ def warn_of_slips(
             keyword="normalise",
         )
 
-    # Labels that mean that there is no answer: words for no value, and abstentions.
+    # Labels that mean that there is no answer: words for no value, and abstentions. Beside words or whole numbers from
+    # 0 on, -1 is one. Beside 1 alone it is an ordinary answer, and beside 0 and 1 an abstention if most answers are.
     nothing = [label for label in labels if isinstance(label, str) and label.strip() in NO_VALUE]
     if len(classes) > 1 and not named:
-        nothing += _find_abstentions(r)
+        spelled = {str(label).strip().lower().removesuffix(".0"): label for label in labels}
+        nothing += [label for text, label in spelled.items() if text in ABSTENTIONS]
+        if "-1" in spelled and not nothing:
+            rest = spelled.keys() - {"-1"}
+            numbers = [value for value in map(to_number, rest) if value is not None]
+            most = np.mean(r.label == labels.index(spelled["-1"])) > MOST_ABSTAIN
+            if all(x >= 0 and x.is_integer() for x in numbers) and rest != {"1"} and (rest != {"0", "1"} or most):
+                nothing.append(spelled["-1"])
     for label in nothing:
         if label in listed:
             continue
@@ -423,24 +431,9 @@ def warn_of_slips(
         )
 
 
-def _find_abstentions(r: Answers) -> list[Any]:
-    """Labels that seem to mean that a worker abstains: words, and -1 beside words or whole numbers from 0 on.
-
-    Beside 1, -1 is an ordinary answer. Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
-    """
-    spelled = {str(label).strip().lower().removesuffix(".0"): label for label in r.labels.tolist()}
-    found = [label for text, label in spelled.items() if text in ABSTENTIONS]
-    rest = spelled.keys() - {"-1"}
-    numbers = [value for value in map(to_number, rest) if value is not None]
-    if found or "-1" not in spelled or rest == {"1"} or any(x < 0 or not x.is_integer() for x in numbers):
-        return found
-    share = np.mean(r.label == r.labels.tolist().index(spelled["-1"]))
-    return [spelled["-1"]] if rest != {"0", "1"} or share > MOST_ABSTAIN else []
-
-
 def find_scores(r: Answers) -> Floats | None:
     """Labels that are many numbers, and seldom the same for an item, as numbers; None where they may be classes."""
-    numbers = to_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
+    numbers = to_numbers(r.labels)
     if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
         return None
     item = r.item_of_answer()

@@ -191,7 +191,7 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
     n_wanted = n_hidden * n_folds
-    hashes = hash_items(r.keys if r.sequences is None else r.sequences.ids)
+    hashes = hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)[r.sequences.of_items()]
     eligible = None
     # Units are drawn from those of a sample of the items, since to draw from all would take longer. It has `SPARE`
     # times as many as are wanted, so that most answers to an item stay.
@@ -205,7 +205,7 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     eligible = np.arange(n_units) if eligible is None else eligible
     answer = eligible if first is None else first[eligible]
     worker = r.worker[answer] if r.leader is None else r.leader[r.worker[answer]]
-    numbers = draw_numbers(seed, hashes[r.owners_of(r.items_of(answer))], hash_ids(r.workers)[worker])
+    numbers = draw_numbers(seed, hashes[r.items_of(answer)], hash_ids(r.workers)[worker])
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
     in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
