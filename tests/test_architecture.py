@@ -24,7 +24,7 @@ from consilience import formats, models
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
 from consilience.documents import charts
-from consilience.documents.document import Column, Columns, Section, Table, Text
+from consilience.documents.document import Column, Section, Table, Text
 from consilience.documents.page import SECTIONS
 from consilience.engines import ENGINES, Threads
 from consilience.errors import DataWarning, Sentence
@@ -411,7 +411,7 @@ def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path
         bars = charts.draw_bars("Toys by size", "All are small.", ["small", "<large>"], [7, 0], "Size", "Toys")
         columns = [Column("what", "What"), Column("number", "How many", "count")]
         table = Table("toys", "Toys in figures", columns, [("Items", view.answers.n_items)])
-        return [Text(["There are <b>toys</b>.", "Put them away."]), Columns([[bars]]), Section("In detail", [table])]
+        return [Text(["There are <b>toys</b>.", "Put them away."]), ([bars],), Section("In detail", [table])]
 
     def find_toys(found, model):
         """The answers are toys."""

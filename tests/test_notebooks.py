@@ -180,8 +180,6 @@ def test_charts_are_those_of_the_report(fused, drawing):
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
     chain = cs.HiddenMarkov(coupling=0.5).fit(crowd.responses)
     models = {"reliability": cs.DawidSkene().fit(fused.result_.answers, gold=gold), "transitions": chain}
-    uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
-    models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
     models["tags"] = cs.TagSets().fit(cs.simulate.tags(30, n_workers=5, n_tags=3, seed=1).tags)
     votes = np.random.default_rng(1).dirichlet(np.ones(3), (40, 4))
     models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))

@@ -451,8 +451,8 @@ def chart(model: Any, name: str | None = None) -> Chart:
         other; "judges": discrimination and position bias. Of other models, "workers" (the default): the accuracy of
         the workers. "raters": the bias of raters on a scale. "confusion": what the crowd
         says about items of each class. "confidence": how sure the labels are. "classes": how frequent classes are in
-        answers and labels. "agreement": how many workers share the most frequent answer. "answers_per_item",
-        "answers_per_worker". "reliability": how often labels of each confidence are right, by known labels.
+        answers and labels. "agreement": how many workers share the most frequent answer.
+        "reliability": how often labels of each confidence are right, by known labels.
         "transitions": which label follows which, of a `HiddenMarkov`.
 
     Returns

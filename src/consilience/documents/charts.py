@@ -11,7 +11,6 @@ import copy
 import math
 import os
 import re
-from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -418,38 +417,6 @@ def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[
     facet: Spec = {"field": "name", "type": "nominal", "sort": list(curves), "title": None, "header": header}
     figure = {"facet": facet, "columns": 4, "spec": view} if several else view
     return Chart(title, alt, {"data": {"values": rows}, **figure}, heads[-3 - several :], table)
-
-
-def bin_counts(values: NDArray[np.int64], most: int = 12) -> tuple[list[str], list[int]]:
-    """How often whole numbers occur, in at most so many bins: single numbers, equal bins, or growing ones.
-
-    Bins grow if most of the numbers would fall into the first of equal bins, as where few workers give most answers.
-
-    >>> bin_counts(np.array([1, 1, 3]))
-    (['1', '2', '3'], [2, 0, 1])
-    >>> bin_counts(np.array([0, 61, 99]), 3)
-    (['0-49', '50-99'], [1, 2])
-    >>> bin_counts(np.array([1, 2, 3, 4, 5, 900]))[0]
-    ['1', '2-4', '5-9', '10-19', '20-49', '50-99', '100-199', '200-499', '500-999']
-    """
-    if not len(values):
-        return [], []
-    low, high = int(values.min()), int(values.max())
-    rounds = [step * 10**power for power in range(18) for step in (1, 2, 5)]
-    width = next(width for width in rounds if high // width - low // width < most)
-    starts = np.arange(low // width * width, high + 1, width)
-    ends = np.append(starts[1:], starts[-1] + width)
-    if width > 1 and np.median(values) < ends[0]:
-        for edges in ([0, *rounds], [0, *rounds[::3]]):
-            first, last = bisect(edges, low) - 1, bisect(edges, high)
-            starts, ends = np.array(edges[first:last]), np.array(edges[first + 1 : last + 1])
-            if len(starts) <= most:
-                break
-    counts = np.bincount(np.searchsorted(starts, values, "right") - 1, minlength=len(starts))
-    names = [
-        f"{a:,}" if b == a + 1 else f"{a:,}-{b - 1:,}" for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
-    return names, counts.tolist()
 
 
 def bin_shares(values: Floats, n_bins: int = 20) -> tuple[list[str], list[int]]:

@@ -117,16 +117,18 @@ class Table:
         >>> Table("points", "", columns, [{"name": "a", "x": 0.5, "x_low": 0.0, "x_high": 1.0}]).cells()
         [['a', (0.5, 0.0, 1.0)]]
         """
-        found = []
-        for row in self.rows:
-            if not isinstance(row, Mapping):
-                found.append(list(row))
-                continue
-            found.append([row[each.key] for each in self.columns])
-            for n, each in enumerate(self.columns):
-                if each.format == "estimate" and row[each.key] is not None:
-                    found[-1][n] = row[each.key], row.get(f"{each.key}_low"), row.get(f"{each.key}_high")
-        return found
+
+        def read(row: Mapping[str, Any], column: Column) -> Any:
+            value, key = row[column.key], column.key
+            return (
+                (value, row.get(f"{key}_low"), row.get(f"{key}_high"))
+                if column.format == "estimate" and value is not None
+                else value
+            )
+
+        return [
+            [read(row, each) for each in self.columns] if isinstance(row, Mapping) else list(row) for row in self.rows
+        ]
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as JSON shows them."""
@@ -143,18 +145,6 @@ class Findings:
     """
 
     findings: Sequence[Finding]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Columns of parts, side by side where there is room."""
-
-    columns: Sequence[Sequence[Part]]
-
-    @property
-    def parts(self) -> list[Part]:
-        """The parts, column after column."""
-        return [part for column in self.columns for part in column]
 
 
 @dataclass(frozen=True)
@@ -211,11 +201,15 @@ class Document:
         found, parts = list[Wanted](), list(self.parts)
         for part in parts:  # which grows
             found += [part] if isinstance(part, kind) else []
-            parts += part.parts if isinstance(part, Section | Columns) else []
+            if isinstance(part, tuple):
+                parts += [each for column in part for each in column]
+            elif isinstance(part, Section):
+                parts += part.parts
         return found
 
 
-Part: TypeAlias = Facts | Text | Table | Chart | Findings | Columns | Widget | Section | Document
+# A tuple holds columns of parts, side by side where there is room.
+Part: TypeAlias = "Facts | Text | Table | Chart | Findings | Widget | Section | Document | tuple[Sequence[Part], ...]"
 Wanted = TypeVar("Wanted")
 
 

@@ -15,7 +15,7 @@ from ..metrics.probabilities import reliability_curve
 from ..planning import choose_next_items
 from ..results.explanations import explain_row
 from .charts import Chart, draw_curves
-from .document import Column, Columns, Part, Section, Table, Text, Widget
+from .document import Column, Part, Section, Table, Text, Widget
 from .view import View, find_address, repeat_command
 
 # How many items each list shows, how many of these before they are folded, and workers for each label.
@@ -190,7 +190,7 @@ def describe_differences(view: View) -> list[Part]:
     clearest = rows[np.argsort(-view.result.labels.confidence[rows], kind="stable")[:N_DIFFERENT]].tolist()
     examples = Widget("cards", {"items": [describe_item(view, item) for item in clearest], "rival": rival})
     return [
-        Columns([said, [Table("changed", title, heads, flows)] if flows else []]),
+        (said, [Table("changed", title, heads, flows)] if flows else []),
         *([Section("Clearest differences", [examples])] if clearest else []),
     ]
 

@@ -22,10 +22,9 @@ from ..inference import sum_by
 from ..results.comparison import LEAST_HIDDEN, is_unclear
 from ..results.record import SHARED_ERRORS
 from ..results.result import describe_left_out
-from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_shares
+from .charts import Chart, bin_shares, draw_bars, draw_shares
 from .document import (
     Column,
-    Columns,
     Document,
     Fact,
     Facts,
@@ -68,24 +67,20 @@ def describe_page(view: View, title: str) -> Document:
 
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), task.places[0])}"
     counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, task.item)
+    blocked, n_known = found.left_out, int(view.is_known.sum())
     facts = [
         Fact("items", "Items", r.n_items, f"{counted}{sequences}"),
         Fact("workers", "Workers", r.n_workers, format="count"),
         Fact("answers", "Answers", int(found.n_answers.sum()), format="count"),
         Fact("classes", "Classes", r.n_classes, format="count"),
         Fact("model", "Model", found.model),
+        Fact("rule", "Labels", None, "medians of the probabilities" if found.labels.rule == "median" else ""),
+        Fact("left_out", "Left out", None, "" if blocked is None else describe_left_out(*blocked)),
+        Fact("gold", "Known labels" if n_known else "", n_known, format="count"),
+        Fact("silence", "Silence", None, "counts as an answer" if r.silence_counts else ""),
     ]
-    if found.labels.rule == "median":
-        facts.append(Fact("rule", "Labels", "median", "medians of the probabilities"))
-    if found.left_out is not None:
-        facts.append(Fact("left_out", "Left out", found.left_out[0], describe_left_out(*found.left_out)))
-    if view.is_known.any():
-        facts.append(Fact("gold", "Known labels", int(view.is_known.sum()), format="count"))
-    if r.silence_counts:
-        facts.append(Fact("silence", "Silence", True, "counts as an answer"))
 
     figures = list[Fact]()
-    value, low, high = found.expected_accuracy
     if compared is not None:
         share = f"{1 - compared.agreement:.1%} of the {labels}"
         figures.append(Fact("n_differ", f"Differ from {compared.rival}", compared.n_differ, "", "count", share))
@@ -93,6 +88,8 @@ def describe_page(view: View, title: str) -> Document:
             distance = "" if compared.alpha_level == "nominal" else f", {compared.alpha_level} distance"
             meaning = f"0: chance, 1: all agree{distance}"
             figures.append(Fact("alpha", "Agreement of workers", compared.alpha, "", "number", meaning))
+    value, low, high = found.expected_accuracy
+    if compared is not None:
         value, low, high = (getattr(compared, f"expected_accuracy{end}") for end in ("", "_low", "_high"))
     are_levels = compared is not None and not math.isnan(compared.within_one)
     if is_told and not math.isnan(value):
@@ -182,9 +179,13 @@ def describe_confidence(view: View) -> list[Part]:
             chosen = confidence[confidence >= limit]
             rows.append((f"{limit:.0%}", len(chosen) / len(confidence), chosen.mean() if len(chosen) else None))
         kept = Table("kept", "Labels that are left if you keep the surest", columns, rows)
-    parts: list[Part] = [Columns([[chart], [each for each in (reliability, kept) if each is not None][:1]])]
-    compared = found.comparison
-    if kept is not None and found.names.positions is None and (compared is None or not compared.n_known):
+    beside = [each for each in (reliability, kept) if each is not None][:1]
+    parts: list[Part] = [([chart], beside)]
+    if (
+        kept is not None
+        and found.names.positions is None
+        and (found.comparison is None or not found.comparison.n_known)
+    ):
         parts.append(Text([SHARED_ERRORS], quiet=True))
     if kept is not None and reliability is not None:
         parts.append(Section(kept.title, [kept]))
@@ -207,29 +208,18 @@ def draw_confidence(view: View) -> Chart | None:
 
 
 def describe_answers(view: View) -> list[Part]:
-    """How many answers there are, what they say, and how far they agree."""
-    per_item, per_worker, words = draw_sizes(view, "Items"), draw_sizes(view, "Workers"), list[str]()
-    if per_item is None:
-        words.append(f"Each item has {plural(int(view.n_answers[0]), 'answer')}.")
-    if per_worker is None:
-        words.append(f"Each worker gave {plural(int(view.answers.votes_per_worker()[0]), 'answer')}.")
+    """What the answers say, how far they agree, and how many there are."""
+    words = list[str]()
+    for numbers, each in ((view.n_answers, "item has"), (view.answers.votes_per_worker(), "worker gave")):
+        low, middle, high = (round(np.quantile(numbers, share)) for share in (0, 0.5, 1)) if len(numbers) else (0, 0, 0)
+        if low == high:
+            words.append(f"Each {each} {plural(high, 'answer')}.")
+        else:
+            words.append(f"The median {each} {plural(middle, 'answer')}, and others {low:,} to {high:,}.")
     compared = view.result.comparison
     words += [] if compared is None else [to_sentence(compared.describe_agreement())]
-    numbers = [[chart] for chart in (per_item, per_worker) if chart is not None]
     charts = [[chart] for chart in (draw_agreement(view), draw_classes(view)) if chart is not None]
-    fold: list[Part] = [*([Text(words)] if words else []), *([Columns(numbers)] if numbers else [])]
-    return [Columns(charts), *([Section("Answers in numbers", fold)] if fold else [])]
-
-
-def draw_sizes(view: View, of: str) -> Chart | None:
-    """How many answers "Items" have, or "Workers" gave; None if all have equally many."""
-    numbers = view.n_answers if of == "Items" else view.answers.votes_per_worker()
-    if len(numbers) and numbers.min() == numbers.max():
-        return None
-    alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
-    if of == "Workers":
-        alt = f"The median worker gave {plural(round(np.median(numbers) if len(numbers) else 0.0), 'answer')}."
-    return draw_bars(f"Answers per {of[:-1].lower()}", alt, *bin_counts(numbers), "Answers", of)
+    return [tuple(charts), Section("Answers in numbers", [Text(words)])]
 
 
 def draw_classes(view: View) -> Chart:
@@ -307,8 +297,6 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
     "confidence": (draw_confidence, "nothing checks the answers, or a check has failed"),
     "classes": (draw_classes, ""),
     "agreement": (draw_agreement, "no item has two answers"),
-    "answers_per_item": (lambda view: draw_sizes(view, "Items"), "all items have the same number of answers"),
-    "answers_per_worker": (lambda view: draw_sizes(view, "Workers"), "all workers gave the same number of answers"),
     "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN} known labels that were drawn at random"),
     "tags": (draw_tags, "only those of TagSets have it"),
     "transitions": (draw_transitions, "only those of HiddenMarkov have it"),
@@ -326,23 +314,24 @@ def describe_questions_page(found: Any, title: str) -> Document:
     columns = [replace(each, name=each.name.capitalize()) for each in table.columns]
     table = replace(table, columns=columns, links=links)
 
-    workers = pa.table(found.worker_report()).to_pylist()
-    workers.sort(key=lambda row: -(row["chance"] or 0.0))
-    heads = [Column("worker", "Worker"), Column("answers", "Answers", "count")]
-    why = "The probability that the worker answers without looking"
-    heads.append(Column("chance", "By chance", "share", why))
-    heads += [Column("remarks", "Remarks")] if any(row["remarks"] for row in workers) else []
-    heads.append(Column("accuracy", "Accuracy", "share"))
-    heads += [Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in documents]
+    workers = sorted(pa.table(found.worker_report()).to_pylist(), key=lambda row: -(row["chance"] or 0.0))
+    heads = [
+        Column("worker", "Worker"),
+        Column("answers", "Answers", "count"),
+        Column("chance", "By chance", "share", "The probability that the worker answers without looking"),
+        *([Column("remarks", "Remarks")] if any(row["remarks"] for row in workers) else []),
+        Column("accuracy", "Accuracy", "share"),
+        *(Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in documents),
+    ]
     parts: list[Part] = [
         Text(["Those come first who most probably answer without looking. Talk to workers above 90%."]),
         Table("workers", "Workers over all questions", heads, workers[:N_SHOWN]),
     ]
     if workers[N_SHOWN:]:
-        others = workers[N_SHOWN:N_WORKERS]
-        more = f"{len(others):,} more workers"
-        left_out = [Text([f"There are {len(workers):,} workers."])] if len(workers) > N_WORKERS else []
-        parts.append(Section(more, [Table("more_workers", more, heads, others), *left_out]))
+        more = f"{len(workers) - N_SHOWN:,} more workers"
+        left_out = f", of whom {N_WORKERS - N_SHOWN} are listed" if len(workers) > N_WORKERS else ""
+        others = Table("more_workers", f"{more}{left_out}", heads, workers[N_SHOWN:N_WORKERS])
+        parts.append(Section(f"{more}{left_out}", [others]))
 
     badges = Counter(each.badge or "Not compared with majority vote" for each in documents.values())
     counted = "; ".join(f"{words}: {n:,}" for words, n in badges.items())
@@ -352,11 +341,11 @@ def describe_questions_page(found: Any, title: str) -> Document:
         Fact("answers", "Answers", sum(row[3] for row in table.cells()), format="count"),
     ]
     menus = name_all([*documents, ""])[:-1] if len(documents) <= MOST_NAMED else [""] * len(documents)
-    each = zip(links, documents.items(), menus, strict=True)
     sections = [
         Section("Questions", [table], "questions", "Questions"),
         Section("Workers over all questions", parts, "workers", "Workers"),
-        *(Section(to_name(name), [document], link, menu) for link, (name, document), menu in each),
     ]
+    for link, (name, document), menu in zip(links, documents.items(), menus, strict=True):
+        sections.append(Section(to_name(name), [document], link, menu))
     headline = f"{plural(len(documents), 'question')}. {counted}."
     return Document(title, headline, [Facts(facts), Text([found.explain_sharing()]), *sections])

@@ -15,7 +15,7 @@ from ..kinds.tags import TagsKind, report_tags
 from ..planning import find_entropy
 from ..results.comparison import describe_limit, describe_usual
 from .charts import Chart, draw_heat, draw_shares
-from .document import Column, Columns, Part, Section, Table, Text, Widget, name_all, to_name
+from .document import Column, Part, Section, Table, Text, Widget, name_all, spell, to_name
 from .view import View
 from .workers import MOST_CLASSES, merge_rare
 
@@ -36,7 +36,7 @@ def describe_sequences(view: View) -> list[Part]:
     chart, parts = draw_transitions(view), list[Part]()
     if chart is not None:
         words = Text([view.model.explain_coupling()])
-        parts += [Columns([[chart]]), Section("How neighbouring labels depend on each other", [words])]
+        parts += [([chart],), Section("How neighbouring labels depend on each other", [words])]
     elif view.result.model == "HiddenMarkov":
         nothing = "No sequence has two positions, so nothing was learned about how labels follow each other."
         parts.append(Text([nothing]))
@@ -169,28 +169,27 @@ def describe_network(view: View) -> list[Part]:
     check, is_field = view.result.graph_check, view.result.model == "MarkovField"
     if not is_field and check is None:
         return []
-    figures, words = list[tuple[str, str]](), "The graph was not checked. fuse does that."
+    words, rows = ["The graph was not checked. fuse does that."], list[tuple[str, float | None, str]]()
     if is_field:
         unit = view.model.usual_weight
-        coupling = f"{view.model.coupling_ * unit:.2f}"
-        figures.append((f"Coupling, in nats per agreeing neighbour{describe_usual(unit)}", coupling))
+        name = f"Coupling, in nats per agreeing neighbour{describe_usual(unit)}"
+        rows.append((name, view.model.coupling_ * unit, "number"))
     if check is not None:
-        words = str(check)
+        words = [str(check)]
         if is_field and view.model.listeners == "unanswered":
-            words += f" {describe_limit(bool(Source(view.answers).find_told().all()), 'The graph')}"
-        figures += [
-            ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
-            ("Neighbours of an item, on average", f"{check.degree:.1f}"),
-            ("Labels that the graph changes", f"{check.changed:.1%}"),
-            ("Labels that a shuffled graph changes", f"{check.shuffled_changed:.1%}"),
+            words.append(describe_limit(bool(Source(view.answers).find_told().all()), "The graph"))
+        rows += [
+            ("Coupling on a shuffled graph", check.shuffled_coupling, "number"),
+            ("Neighbours of an item, on average", check.degree, "number"),
+            ("Labels that the graph changes", check.changed, "percent"),
+            ("Labels that a shuffled graph changes", check.shuffled_changed, "percent"),
+            ("Agreement along edges beyond chance", check.agreement if check.measured else None, "figure"),
+            ("Its standard error", check.agreement_error if check.measured else None, "figure"),
+            ("Correlation of a worker's errors along edges", check.error_correlation, "number"),
         ]
-        if check.measured:
-            agreement = f"{check.agreement:.3f}, standard error {check.agreement_error:.3f}"
-            figures.append(("Agreement along edges beyond chance", agreement))
-        if check.error_correlation_error < float("inf"):
-            figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
     columns = [Column("name", ""), Column("value", "", "spelled")]
-    return [Text([words]), Section("In detail", [Table("graph", "The graph in figures", columns, figures)])]
+    figures = [(name, spell(value, form)) for name, value, form in rows if value is not None]
+    return [Text(words), Section("In detail", [Table("graph", "The graph in figures", columns, figures)])]
 
 
 # --------------------------------------------------------------------------------------------------------------- tags
@@ -226,7 +225,7 @@ def describe_tags(view: View) -> list[Part]:
     columns += [Column("worst_miss", "Most of all", "spelled"), Column("false_alarms", "False alarms", "percent")]
     columns += [Column("worst_false_alarm", "Most of all", "spelled")]
     workers = Table("worker_tags", "Misses and false alarms of each worker", columns, rows)
-    return [Columns([[chart]]), Section("In detail", [tags, workers])]
+    return [([chart],), Section("In detail", [tags, workers])]
 
 
 def draw_tags(view: View) -> Chart | None:

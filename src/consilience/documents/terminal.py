@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ..answers.previews import MOST_ROWS, NARROWEST, fit_text, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
-from .document import Columns, Document, Facts, Findings, Part, Section, Table, Text, spell
+from .document import Document, Facts, Findings, Part, Section, Table, Text, spell
 
 # What JSON shows of a finding, which may be one of a question. Those that were "warned" of are not said again.
 Describe: TypeAlias = Callable[[Finding, str], dict[str, Any]]
@@ -40,7 +40,7 @@ def to_record(parts: Sequence[Part], describe: Describe = describe_in_python, qu
             record["findings"] = [describe(each, question) for each in part.findings]
         elif isinstance(part, Document):
             record.setdefault("questions", {})[part.title] = to_record(part.parts, describe, part.title)
-        elif isinstance(part, Section | Columns):
+        elif isinstance(part, Section):
             record |= to_record(part.parts, describe, question)
     return record
 

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -19,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, find_missing, spell_surrogates, to_column, to_values
-from ..answers.items import key_names, open_item_table
+from ..answers.columns import Column, find_missing, spell_surrogates, to_values
+from ..answers.gold import match_items, open_gold
+from ..answers.items import key_names, key_of, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
 from ..errors import InputError, Sentence, listing
@@ -79,7 +81,7 @@ class View:
         Whether the label of each item is known, and whether it has answers, of which silence may be one.
     n_answers : int array (N,)
         The number of workers who answered each item.
-    counts, said, met : arrays (M, L, K), (M, L), (M, K)
+    counts, said, met : Cells and arrays (M, L), (M, K)
         How often each worker gave each label to items of each class, as the fit expects it, and its sums.
     vote : array (N, K)
         The vote shares of each item.
@@ -105,9 +107,9 @@ class View:
         self.n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
         self.is_known = np.zeros(r.n_items, bool) if gold is None else np.asarray(gold.codes >= 0)
         self.is_answered = np.asarray((self.n_answers > 0) | r.silence_counts)
-        counts = self.counts = expect_counts(result)
-        self.said: Floats = counts.sum_out(2) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=2))
-        self.met: Floats = counts.sum_out(1) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=1))
+        counts = expect_counts(result)
+        self.counts = counts if isinstance(counts, Cells) else Cells.of_table(counts)
+        self.said, self.met = self.counts.sum_out(2), self.counts.sum_out(1)
         if result.vote is not None:
             self.vote = result.vote
         else:
@@ -129,12 +131,9 @@ class View:
 
     def key_of(self, item: int) -> tuple[str, ...]:
         """What identifies an item as text: its id, or its sequence and position."""
-        r = self.answers
-        if r.sequences is None:
-            return (spell_surrogates(str(r.items[[item]].tolist()[0])),)
-        number = int(np.searchsorted(r.sequences.offsets, item, side="right")) - 1
-        position = self.result.task.name_position(r.sequences.position[[item]].tolist()[0])
-        return spell_surrogates(str(r.sequences.ids[[number]].tolist()[0])), spell_surrogates(str(position))
+        key, sequences = key_of(self.answers.keys, item), self.answers.sequences is not None
+        parts = (key[0], self.result.task.name_position(key[1])) if sequences else (key,)
+        return tuple(spell_surrogates(str(part)) for part in parts)
 
     def name_of(self, item: int) -> str:
         """What an item is called, short enough to be shown."""
@@ -173,45 +172,25 @@ def find_content(content: object, r: Answers) -> tuple[NDArray[np.int64], Column
     r : Answers
         Whose items they are.
     """
-    series = open_series(content)
-    if isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
-        series = to_column(list(content)), to_column(list(content.values()))
-    if series is not None:
-        pairs = to_values(series[0]).tolist()
-        keys, values = [series[0]], series[1]
-        if r.sequences is not None:
-            if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-                raise InputError(
-                    "The content of sequences must be keyed by (sequence, position), such as {('s1', 0): 'The'}.",
-                    keyword="content",
-                )
-            keys = [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
+    is_map = isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values())
+    if is_map or open_series(content) is not None:
+        table, column = open_gold(content, r.sequences is not None).prefer(r.columns), "label"
     else:
         table = open_item_table(open_path(content), "content").prefer(r.columns)
-        keys = [table.read(name) for name in table.need_keys(r.sequences is not None)]
         others = [name for name in table.names if name not in key_names(table, r)]
-        # As in files of MTurk and Toloka.
-        plain = {name: name.strip().lower().removeprefix("input.").removeprefix("input:") for name in others}
-        usual = [name for name in others if plain[name] in ("content", "text", "image", "word", "token")]
-        if len(others) != 1 and not usual:
+        if len(others) != 1:  # of several, one that is called so, as in files of MTurk and Toloka
+            plain = {name: name.strip().lower().removeprefix("input.").removeprefix("input:") for name in others}
+            others = [name for name in others if plain[name] in ("content", "text", "image", "word", "token")]
+        if not others:
             raise InputError(
                 f"{table.name} has the columns {listing(table.names)}: which of them is the content is not clear.",
                 Sentence("Keep the items and one other column, or call it content."),
                 keyword="content",
             )
-        values = table.read((others if len(others) == 1 else usual)[0])
-    known = np.ones(len(values), bool)
-    known[find_missing(values)] = False
-    item = r.find_items(keys)
-    rows = np.flatnonzero(known & (item >= 0))[::-1]
-    if not len(rows):
-        ids = r.items if r.sequences is None else r.sequences.ids
-        raise InputError(
-            f"The content is about none of the items of the answers, such as {listing(ids[:3].tolist())}.",
-            "Check that both use the same ids.",
-            keyword="content",
-        )
-    row_of_item = np.full(r.n_items, -1)
+        column = others[0]
+    values, item = table.read(column), match_items(replace(table, name="The content"), r)
+    item[find_missing(values)] = -1
+    rows, row_of_item = np.flatnonzero(item >= 0)[::-1], np.full(r.n_items, -1)
     row_of_item[item[rows]] = rows  # from the last to the first
     return row_of_item, values
 

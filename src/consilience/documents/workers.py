@@ -19,8 +19,8 @@ from ..errors import plural
 from ..inference import Cells
 from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
-from .charts import Chart, draw_biases, draw_heat, draw_intervals
-from .document import Column, Columns, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
+from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals
+from .document import Column, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
 from .view import View, repeat_command
 
 # The most workers in the table, and numbers in all heat maps.
@@ -60,37 +60,34 @@ def list_workers(view: View) -> list[Part]:
     rows = tabulate(view)
     if all(row["accuracy"] is None for row in rows):
         return []
-    ranked = sorted(rows, key=lambda row: (row["rank"], row["number"]))
+    ranked = sorted(rows, key=lambda row: row["rank"])
     chosen = {row["number"] for row in [row for row in ranked if row["flag"]][: MOST_WORKERS // 2]}
-    busiest = sorted(rows, key=lambda row: (-row["answers"], row["number"]))
+    busiest = sorted(rows, key=lambda row: -row["answers"])
     chosen |= {row["number"] for row in busiest[: MOST_WORKERS - len(chosen)]}
     shown = [row for row in ranked if row["number"] in chosen]
 
     # The chart, beside what the crowd confuses, what the remarks in the chart mean, and how to leave workers out.
     rates = any(row["spread"] is not None for row in rows)
     drawn = draw_raters(rows) if rates else draw_workers(rows)
-    remarks = {part for row in shown for part in row["remarks"].split("; ")}
-    meanings = [(name, text) for name, text in MEANINGS.items() if any(part.startswith(name) for part in remarks)]
-    flags = {row["flag"] for row in shown} if drawn is not None else set()
-    in_chart, others = (
-        [Facts([Fact("", *meaning) for meaning in listed], "terms")] if listed else list[Facts]()
-        for listed in ([m for m in meanings if m[0] in flags], [m for m in meanings if m[0] not in flags])
-    )
+    remarks, flags = "; ".join(row["remarks"] for row in shown), {row["flag"] for row in shown}
+    in_chart, others = list[Fact](), list[Fact]()
+    for name, text in MEANINGS.items():
+        if f"; {name}" in f"; {remarks}":
+            (in_chart if drawn is not None and name in flags else others).append(Fact("", name, text))
     parts = list[Part]()
     if drawn is not None:
-        confusion = draw_confusion(view)
-        beside: list[Part] = [*([] if confusion is None else [confusion]), *in_chart]
-        accused = find_accused(view.result)
+        confusion, accused = draw_confusion(view), find_accused(view.result)
+        beside: list[Part] = [*([] if confusion is None else [confusion])]
+        beside += [Facts(in_chart, "terms")] if in_chart else []
         if accused.any():
             before, lines = view.result.blocked, io.StringIO()  # who is left out stays so
             names = [*([] if before is None else before.tolist()), *view.result.names.workers[accused].tolist()]
             csv.writer(lines).writerows([["worker"], *([name] for name in names)])
             address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
             # A saved model keeps its workers, and a pipe is empty by now.
-            can_repeat = view.source not in ("", "-")
-            command = repeat_command(view.command, "--block", BLOCKED) if can_repeat else ""
+            command = "" if view.source in ("", "-") else repeat_command(view.command, "--block", BLOCKED)
             beside.append(Widget("blocking", {"address": address, "command": command, "file": BLOCKED}))
-        parts.append(Columns([[drawn], beside]))
+        parts.append(([drawn], beside))
 
     words = [
         "Accuracy is the share of a worker's answers that agree with the truth, as the fit estimates it.",
@@ -126,12 +123,12 @@ def list_workers(view: View) -> list[Part]:
     classes, labels, *_ = places = choose_shown(view, MOST_CLASSES_EACH)
     matrices: dict[int, list[list[float]]] = {}
     for number in numbers[: MOST_NUMBERS // max(len(classes) * len(labels), 1)]:
-        counts = count_places(view.counts, places, number).round(1).tolist()
-        matrices[number] = [[int(x) if x.is_integer() else x for x in row] for row in counts]
+        matrices[number] = count_places(view.counts, places, number).round(1).tolist()
     data = {"confusions": {"classes": classes, "labels": labels, "counts": matrices}}
     fold.append(Widget("workers", {"table": table, "cells": table.cells(), "numbers": numbers}, data))
     title = f"All {len(rows):,} workers, and how each answers" if len(rows) > 1 else "The worker in figures"
-    return [*parts, Section(title, [*fold, *others])]
+    fold += [Facts(others, "terms")] if others else []
+    return [*parts, Section(title, fold)]
 
 
 def tabulate(view: View) -> list[Row]:
@@ -181,26 +178,43 @@ def tabulate(view: View) -> list[Row]:
     return rows
 
 
+def choose_drawn(rows: Sequence[Row], figure: str) -> tuple[list[Row], str]:
+    """Those rows that a chart shows, first with remarks that a figure does not show by itself; and how many there are.
+
+    Of many others there are some from end to end, evenly spaced.
+    """
+    own = ("", "harsh", "lenient") if figure == "bias" else ("",)
+    flagged, others = ([row for row in rows if (row["flag"] in own) == calm] for calm in (False, True))
+    flagged = flagged[: MOST_DRAWN - min(len(others), MOST_DRAWN // 4)]
+    n_others = min(len(others), MOST_DRAWN - len(flagged))
+    shown = [*flagged, *(others[k] for k in np.linspace(0, len(others) - 1, n_others).round().astype(int))]
+    return shown, "" if len(shown) == len(rows) else f" {len(shown)} of them are shown."
+
+
+def list_intervals(rows: Sequence[Row], figure: str) -> list[Interval]:
+    """The intervals of a figure, and remarks in few words."""
+    names, drawn = name_all([row["name"] for row in rows], 24), list[Interval]()
+    for name, row in zip(names, rows, strict=True):
+        value, *ends = (row[f"{figure}{end}"] for end in ("", "_low", "_high"))
+        low, high = (value if end is None else end for end in ends)
+        drawn.append((name, value, low, high, row["flag"].removeprefix("answers as if ")))
+    return drawn
+
+
 def draw_workers(rows: Sequence[Row]) -> Chart | None:
     """The accuracy of workers with its interval: those with remarks first, then the most reliable.
 
-    Of many others there are some from best to worst, in the order of the lower end of their interval: a worker with a
-    single answer, which is right, is not the best of all.
+    The others are in the order of the lower end of their interval: a worker with a single answer, which is right, is
+    not the best of all.
     """
     known = [row for row in rows if row["accuracy"] is not None]
     if not known:
         return None
-    flagged = sorted((row for row in known if row["flag"]), key=lambda row: (row["rank"], row["number"]))
-    others = sorted((row for row in known if not row["flag"]), key=lambda row: (-row["rank"][1], row["number"]))
-    flagged = flagged[: MOST_DRAWN - min(len(others), MOST_DRAWN // 4)]
-    shown = [*flagged, *spread_out(others, MOST_DRAWN - len(flagged))]
+    known.sort(key=lambda row: row["rank"] if row["flag"] else (0, -row["rank"][1]))
+    shown, which = choose_drawn(known, "accuracy")
     accuracy = [row["accuracy"] for row in known]
-    which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
     alt = f"{plural(len(known), 'worker')}, from {min(accuracy):.0%} to {max(accuracy):.0%} right.{which}"
-    drawn = []
-    for name, row in zip(name_all([row["name"] for row in shown], 24), shown, strict=True):
-        low, high = (row["accuracy"] if end is None else end for end in row["interval"])
-        drawn.append((name, row["accuracy"], low, high, row["flag"].removeprefix("answers as if ")))
+    drawn = list_intervals(shown, "accuracy")
     start = min(0.75, np.floor(4 * min(low for _, _, low, _, _ in drawn)) / 4)
     heads, axis = ("Worker", "Accuracy", "95% interval"), {"format": "%", "tickCount": 5}
     title = "Accuracy of the workers, with 95% intervals"
@@ -212,27 +226,14 @@ def draw_raters(rows: Sequence[Row]) -> Chart | None:
     known = sorted((row for row in rows if row["spread"] is not None), key=lambda row: row["bias"])
     if not known:
         return None
-    # Whoever is harsh or lenient is seen by where the point is: other remarks come first, then raters from end to end.
-    pressing = [row for row in known if row["flag"] not in ("", "harsh", "lenient")][: MOST_DRAWN // 2]
-    others = [row for row in known if row not in pressing]
-    shown = [*pressing, *spread_out(others, MOST_DRAWN - len(pressing))]
+    shown, which = choose_drawn(known, "bias")
     shown.sort(key=lambda row: row["bias"])
-    which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
     spreads = [row["spread"] for row in known]
     ends = f"biases from {known[0]['bias']:+.1f} to {known[-1]['bias']:+.1f}, with 95% intervals".replace("-", MINUS)
     alt = f"{plural(len(known), 'rater')}: {ends}, and spreads from {min(spreads):.1f} to {max(spreads):.1f}.{which}"
-    drawn = [
-        (name, row["bias"], row["bias_low"], row["bias_high"], row["flag"].removeprefix("answers as if "))
-        for name, row in zip(name_all([row["name"] for row in shown], 24), shown, strict=True)
-    ]
     heads = ("Rater", "Bias in levels", "95% interval", "Spread in levels")
     title, spreads = "Bias and spread of the raters, in levels", [row["spread"] for row in shown]
-    return draw_biases(title, alt, heads, drawn, spreads)
-
-
-def spread_out(rows: Sequence[Row], most: int) -> list[Row]:
-    """At most so many of some rows, evenly spaced, the first and the last among them."""
-    return [rows[k] for k in np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)]
+    return draw_biases(title, alt, heads, list_intervals(shown, "bias"), spreads)
 
 
 # -------------------------------------------------------------------------------------------------------- confusions
@@ -301,14 +302,11 @@ def merge_rare(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.in
     return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} other classes"]
 
 
-def count_places(counts: Floats | Cells, places: Places, worker: int | None = None) -> Floats:
+def count_places(counts: Cells, places: Places, worker: int | None = None) -> Floats:
     """How often a worker, or all together, gave each label shown to items of each class shown."""
     classes, labels, row, column = places
-    folded = np.zeros((len(classes), len(labels)))
-    if isinstance(counts, Cells):
-        part = counts if worker is None else counts.of_workers(worker, worker + 1)
-        np.add.at(folded, (row[part.klass], column[part.label]), part.count)
-    else:
-        table = counts.sum(axis=0) if worker is None else counts[worker]
-        np.add.at(folded, (row[:, None], column[None, :]), table.T)
+    folded, part = np.zeros((len(classes), len(labels))), counts
+    if worker is not None:
+        part = counts.of_workers(worker, worker + 1)
+    np.add.at(folded, (row[part.klass], column[part.label]), part.count)
     return folded

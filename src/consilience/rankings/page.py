@@ -15,7 +15,6 @@ from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_biases, draw_heat, draw_intervals
 from ..documents.document import (
     Column,
-    Columns,
     Document,
     Fact,
     Facts,
@@ -280,7 +279,7 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
     def add(
         id: str, title: str, menu: str, words: list[str], chart: Chart | None, table: Table, link: str = ""
     ) -> None:
-        shown: list[Part] = [Text(words), *([Columns([[chart]])] if chart is not None else [])]
+        shown: list[Part] = [Text(words), *([([chart],)] if chart is not None else [])]
         shown += [Section("In detail", [table])] if table.rows else []
         parts.append(Section(title, shown, id, menu, link or f"See the {menu.lower()}"))
 
