@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..answers import DIALECTS
 from ..answers.columns import count_codes, lookup, to_column
@@ -103,13 +102,11 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     words = {} if compared is None else compared.describe(f"{task.judged}s")
     if all_known and words:
         words = {"verdict": ALL_KNOWN, "alpha": words["alpha"]}
-    facts = []
+    facts = list[Fact]()
 
     # How many labels are right, and what known labels would tell.
-    known_labels = words.get("known_labels")
-    sentences = [words.get("headline"), f"{known_labels}{remedy}" if known_labels else None]
-    if any(sentences):
-        facts.append(Fact("", "Accuracy", None, " ".join(to_sentence(each) for each in sentences if each)))
+    if any(said := [words.get("headline"), words.get("known_labels") and f"{words['known_labels']}{remedy}"]):
+        facts.append(Fact("", "Accuracy", None, " ".join(to_sentence(each) for each in said if each)))
 
     # What was read. Of tags, items of several columns are sequences, too.
     read = {} if r is None else r.columns
@@ -117,8 +114,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     renamed = "Columns" if any(role != name for role, name in columns.items()) else ""
     origin = getattr(task, "origin", None)
     file = find_by_name("masks" if task.name == "masks" else None if origin is None else origin[1])
-    form = None if r is None else r.format or None
-    form = file.name if file is not None and file.kind != "table" else form
+    form = file.name if file is not None and file.kind != "table" else None if r is None else r.format or None
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
     shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
@@ -126,64 +122,61 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
     n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else task.size(r)
     by = f"{n_answers:,} by {plural(len(names.workers), 'worker')} about {plural(n_items, 'item')}"
-    left_out = None if found.left_out is None else dict(zip(("workers", "answers"), found.left_out, strict=True))
+    blocked = found.left_out
+    left_out = None if blocked is None else dict(zip(("workers", "answers"), blocked, strict=True))
     facts += [
         Fact("columns", renamed, columns, format_columns(columns)),
-        Fact("format", "Format", form, "" if form is None else f"{form}: {titles[form]}"),
+        Fact("format", "Format", form, f"{form}: {titles[form]}" if form else ""),
         Fact("model", "Model", found.model, f"{found.model} ({', '.join(shown)})" if shown else found.model),
         Fact("parameters", "", parameters),
         Fact("answers", "Answers", n_answers, by),
         Fact("workers", "", len(names.workers)),
         Fact("items", "", n_items),
-        Fact("left_out", "Left out", left_out, "" if found.left_out is None else describe_left_out(*found.left_out)),
+        Fact("left_out", "Left out", left_out, describe_left_out(*blocked) if blocked else ""),
         Fact("source_kind", "", found.source_kind),
     ]
 
     # What can be true, and what came of it.
-    made = None if r is None else task.summarise(r, found)
-    tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
+    made: Record = ({} if r is None else task.summarise(r, found)) or {}
+    tags, spans = (made if made and task.results == kind else None for kind in ("sets", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
-    facts.append(
-        Fact("classes", "Classes" if tags is None else "", classes, f"{len(classes)}: {name_classes(classes)}.")
-    )
-    facts.append(Fact("tags", "" if tags is None else "Tags", tags, f"{len(classes)}: {name_classes(classes)}."))
+    listed, sure = f"{len(classes)}: {name_classes(classes)}.", made.get("mean_confidence")
+    with_sure = "" if sure is None else f" with a mean confidence of {spell(sure, 'figure')}"
+    facts.append(Fact("classes", "Classes" if tags is None else "", classes, listed))
+    facts.append(Fact("tags", "" if tags is None else "Tags", tags, listed))
     if tags is not None:
-        size = f"{tags['mean_size']:.1f} tags on average"
-        sure = f", and a mean confidence of {spell(tags['mean_confidence'], 'figure')}"
-        sets = f"{tags['fused']:,} from {tags['given']:,} that workers gave, with {size}{sure}."
-        facts.append(Fact("", "Sets", None, sets))
-    scale, order, advice = found.scale_check, None, ""
+        size = f"with {tags['mean_size']:.1f} tags on average, and{with_sure.removeprefix(' with')}"
+        facts.append(Fact("", "Sets", None, f"{tags['fused']:,} from {tags['given']:,} that workers gave, {size}."))
+    scale, said = found.scale_check, ""
     if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
-        order = {**asdict(scale), "explanation": str(scale)}
-        advice = f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
-    facts.append(Fact("scale", "Order" if scale is not None and not scale.ordered else "", order, advice))
+        said = (
+            "" if scale.ordered else f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
+        )
+    order = None if scale is None else {**asdict(scale), "explanation": str(scale)}
+    facts.append(Fact("scale", "Order" if said else "", order, said))
     soft = None if found.soft_check is None else str(found.soft_check)
-    facts.append(Fact("soft", "Soft votes", soft, "" if soft is None else to_sentence(soft)))
-    outside = np.empty(0, np.int64) if r is None else np.flatnonzero(lookup(names.classes, to_column(r.labels)) < 0)
+    facts.append(Fact("soft", "Soft votes", soft, to_sentence(soft) if soft else ""))
     others, said = None, ""
+    outside = np.empty(0, np.int64) if r is None else np.flatnonzero(lookup(names.classes, to_column(r.labels)) < 0)
     if r is not None and len(outside):  # answers with a label that is no class
         counts = count_codes(r.label, r.n_labels)[outside]
-        listed = r.labels[outside[np.argsort(-counts, kind="stable")]].tolist()
-        others = {"answers": round(counts.sum()), "labels": listed}
-        meaning = "Such answers have no vote" if found.model == "MajorityVote" else "Such answers still are evidence"
-        said = f"{name_classes(listed)}, in {plural(others['answers'], 'answer')}. {meaning}."
+        strange = r.labels[outside[np.argsort(-counts, kind="stable")]].tolist()
+        others = {"answers": round(counts.sum()), "labels": strange}
+        meaning = "have no vote" if found.model == "MajorityVote" else "still are evidence"
+        said = f"{name_classes(strange)}, in {plural(others['answers'], 'answer')}. Such answers {meaning}."
     facts.append(Fact("outside_classes", "Not classes", others, said))
     said = ""
     if spans is not None:
-        sure = spans["mean_confidence"]
-        with_sure = "" if sure is None else f", with a mean confidence of {spell(sure, 'figure')}"
         marked = f"{spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
-        said = f"{spans['fused']:,} from {marked}{with_sure}."
+        said = f"{spans['fused']:,} from {marked}{with_sure and f',{with_sure}'}."
     facts.append(Fact("spans", "Spans", spans, said))
 
     # How good it is. The first fact names known labels that were drawn at random, and the expected accuracy says how
     # probable labels are.
     keeps = f"{plural(n_known, 'item')} {'keeps' if n_known == 1 else 'keep'} the label that is known"
-    is_told = compared is not None and compared.n_known
-    facts.append(Fact("gold", "Gold" if n_known and not is_told else "", n_known, keeps))
+    facts.append(Fact("gold", "Gold" if n_known and not (compared and compared.n_known) else "", n_known, keeps))
     is_only = compared is None and not all_known and told is not None
-    average = f"{spell(told, 'figure')} on average"
-    facts.append(Fact("mean_confidence", "Confidence" if is_only else "", told, average))
+    facts.append(Fact("mean_confidence", "Confidence" if is_only else "", told, f"{spell(told, 'figure')} on average"))
     if compared is None:
         facts.append(Fact("comparison", "Verdict" if all_known else "", None, to_sentence(ALL_KNOWN)))
     else:
@@ -196,37 +189,46 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
             judged = plural(n_differ, "label" if task.results != "sets" else "single tag")
             verdict += f" {judged} {'differs' if n_differ == 1 else 'differ'}."
         facts.append(Fact("comparison", "Verdict", value, verdict))
-        for name, said in () if all_known else (("Expected", words["expected"]), ("Agreement", words["alpha"])):
-            facts += [Fact("", name, None, to_sentence(said))] if said else []
-    kept, opened = None if undecided is None else model.result_.undecided(undecided), None
-    if kept is not None:
-        rates = {"share_kept": kept.share_kept, "expected_error_rate": kept.expected_error_rate}
-        opened = {**kept._asdict(), **rates, "explanation": kept.describe()}
-    facts.append(Fact("undecided", "Undecided", opened, "" if kept is None else kept.describe()))
+        if not all_known:
+            facts.append(Fact("", "Expected" if words["expected"] else "", "", to_sentence(words["expected"])))
+            facts.append(Fact("", "Agreement" if words["alpha"] else "", "", to_sentence(words["alpha"])))
+    opened, said = None, ""
+    if undecided is not None:
+        kept = model.result_.undecided(undecided)
+        said, rates = kept.describe(), {"share_kept": kept.share_kept, "expected_error_rate": kept.expected_error_rate}
+        opened = {**kept._asdict(), **rates, "explanation": said}
+    facts.append(Fact("undecided", "Undecided", opened, said))
 
     # How it was fitted.
-    iterations = f"{course.n_iter}, not converged"
-    facts.append(Fact("iterations", "" if course.converged else "Iterations", course.n_iter, iterations))
+    facts.append(
+        Fact("iterations", "" if course.converged else "Iterations", course.n_iter, f"{course.n_iter}, not converged")
+    )
     facts.append(Fact("converged", "", course.converged))
     chain, field = Fact("chain", "", None), Fact("field", "", None)
     if found.is_network:
         explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
-        unit, coupling = model.usual_weight, Record(coupling=found.coupling)
-        if model.listeners == "unanswered":
+        unit, listeners, heard = model.usual_weight, model.listeners, ""
+        if listeners == "unanswered":
             explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
-        coupling |= {"usual_weight": unit, "listeners": model.listeners, "explanation": explanation}
-        heard = "" if model.listeners == "all" else ", for items that nobody answered"
-        weighted = describe_usual(unit)
-        text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{weighted}{heard}"
-        field = Fact("field", "Graph", coupling, to_sentence(text) if weighted else text)
+            heard = ", for items that nobody answered"
+        coupling = {
+            "coupling": found.coupling,
+            "usual_weight": unit,
+            "listeners": listeners,
+            "explanation": explanation,
+        }
+        text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{describe_usual(unit)}{heard}"
+        field = Fact("field", "Graph", coupling, to_sentence(text) if describe_usual(unit) else text)
     elif found.coupling is not None:
-        coupling = Record(coupling=found.coupling, explanation=model.explain_coupling())
+        coupling = {"coupling": found.coupling, "explanation": model.explain_coupling()}
         chain = Fact("chain", "Chain", coupling, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
-    facts += [chain, field]
-    guided = None if found.guidance is None else found.guidance.findings
-    taught = None if guided is None else {**guided._asdict(), "explanation": guided.describe()}
+    taught, said = None if found.guidance is None else found.guidance.findings, ""
+    if taught is not None:
+        said = taught.describe()
     facts += [
-        Fact("features", "Features", taught, "" if guided is None else guided.describe()),
+        chain,
+        field,
+        Fact("features", "Features", None if taught is None else {**taught._asdict(), "explanation": said}, said),
         Fact("smoothing", "", course.smoothing),
         Fact("power", "", None if calibrated is None else calibrated.found.power),
         Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
@@ -269,32 +271,28 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
 
     Workers with few answers are left out, since little is known about them, unless there are no others.
     """
-    report = sort_workers(model)
-    known = ~np.asarray(pc.match_substring(report["remarks"], FEW))
-    known |= not known.any()
-    kind, accuracy = rank_attention(report)
-    ranked, n_few = np.lexsort((-accuracy, -kind)), int((~known).sum())  # the most reliable first
-    ranked = ranked[known[ranked]]
+    listed = cast("list[Record]", sort_workers(model).to_pylist())
+    few = [row for row in listed if FEW in row["remarks"]]
+    few = [] if len(few) == len(listed) else few
+    known = [row for row in listed if row not in few]
     if all_workers:
-        ranked, n_few = np.append(ranked, np.flatnonzero(~known)), 0
-    n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
-    n_worst = min(N_WORKERS, len(ranked) - n_best)
-    if len(ranked) - n_best - n_worst == 1:  # to say that one is left out would take as much room
-        n_worst += 1
-    n_hidden = len(ranked) - n_best - n_worst
-    best: list[Record] = report.take(ranked[:n_best]).to_pylist()
-    worst: list[Record] = report.take(ranked[::-1][:n_worst]).to_pylist()
+        worst, best, few, n_hidden = [], [*few, *known], [], 0
+    else:
+        n_best = min(N_WORKERS, -(-len(known) // 2))
+        n_worst = min(N_WORKERS, len(known) - n_best)
+        n_worst += len(known) - n_best - n_worst == 1  # to say that one is left out would take as much room
+        worst, best, n_hidden = known[:n_worst], known[len(known) - n_best :], len(known) - n_best - n_worst
     facts = Facts(
         [
-            Fact("most_reliable", "", best),
+            Fact("most_reliable", "", best[::-1]),
             Fact("least_reliable", "", worst),
-            Fact("workers_with_few_answers", "", n_few),
+            Fact("workers_with_few_answers", "", len(few)),
         ]
     )
     if all(each["accuracy"] is None for each in (*best, *worst)):
         return [facts]
     dots: Record = dict.fromkeys([each.key for each in _WORKER])
-    rows = [*worst, *([dots] if n_hidden else []), *best[::-1]]
+    rows = [*worst, *([dots] if n_hidden else []), *best]
     for n, row in enumerate(rows):  # remarks in few words, and how sure a classifier is if that is not right
         remarks = "; ".join(each for each in (row.get("sureness"), row.get("remarks")) if each and each != WELL_SURE)
         for long, short in (("accuracy falls", "falls"), ("answers as if", "as if"), ("(group ", "(")):
@@ -303,8 +301,8 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
     columns = _WORKER if any(row["brief"] for row in rows) else _WORKER[:-1]
     left_out = f" ({n_hidden:,} between left out)" if n_hidden else ""
     table = Table("", f"Workers, those to look at first{left_out}", columns, rows)
-    few = Text([f"Not ranked: {plural(n_few, 'worker')} with few answers"], quiet=True)
-    return [facts, table, *([few] if n_few else [])]
+    left = Text([f"Not ranked: {plural(len(few), 'worker')} with few answers"], quiet=True)
+    return [facts, table, *([left] if few else [])]
 
 
 # ------------------------------------------------------------------------------------------------------------- items
