@@ -8,12 +8,13 @@ for those who cannot see it, and the table that it was drawn from.
 from __future__ import annotations
 
 import copy
+import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -47,44 +48,41 @@ _NOTEBOOK = (
     "--heat:rgba(58,143,183,.6)"
 )
 WIDTH = 400
-# The scale and the axis of shares.
-UNIT = {"domain": [0, 1]}
-QUARTERS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
 # A cell of a heat map must be so wide to have a number in it; with more rows, only large shares have one.
 LEAST_SIDE, FEW_ROWS = 28, 6
 # The most that a label of an axis takes.
 LABEL = 130
 
-_TEXT = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 13}
-_AXIS = {
-    **_TEXT,
-    "gridColor": LINE,
-    "titleFontSize": 13,
-    "titleFontWeight": "normal",
-    "titlePadding": 8,
-    "labelLimit": LABEL,
-    "labelPadding": 6,
-    "ticks": False,
-    "domain": False,
-}
-_LEGEND = {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4, "columnPadding": 24}
-# What all specifications share.
-_SHARED = {
-    "background": "transparent",
-    "padding": 2,
-    "autosize": {"type": "pad"},
-    "config": {
-        "aria": False,
-        "font": "system-ui, sans-serif",
-        "view": {"stroke": None},
-        "axis": _AXIS,
-        "legend": _LEGEND,
-    },
-}
-_POINT = {"type": "point", "filled": True, "opacity": 1}
-_DASHED = {"color": OTHER, "strokeDash": [4, 4]}
-
 Spec = dict[str, Any]
+# A name, a value, the ends of its interval, and a remark.
+Interval = tuple[str, float, float, float, str]
+# The mean probability of some labels, which share of them is right, and how many there are.
+Curve = tuple[Floats, Floats, NDArray[Any]]
+
+
+def fill(chart: str, **values: Any) -> Any:
+    """A specification of ``templates/charts.json``: what begins with $ there stands for a colour or one of the values.
+
+    >>> fill("curves", width=110)["width"], fill("shared")["config"]["axis"]["gridColor"] == LINE
+    (110, True)
+    """
+    names = {name: light for name, (light, _) in COLOURS.items()} | values
+
+    def replace(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: replace(each) for key, each in part.items()}
+        if isinstance(part, list):
+            return [replace(each) for each in part]
+        return names.get(part[1:], part) if isinstance(part, str) and part.startswith("$") else part
+
+    return replace(load_specs()[chart])
+
+
+@cache
+def load_specs() -> dict[str, Spec]:
+    """The specifications of all charts, without data."""
+    specs: dict[str, Spec] = json.loads((Path(__file__).parent / "templates" / "charts.json").read_text("utf-8"))
+    return specs
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,8 @@ class Chart:
     def spec(self) -> Spec:
         """The whole specification, in Vega-Lite, for Altair and other tools."""
         head = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "title": self.title}
-        return copy.deepcopy({**head, "description": self.alt, **_SHARED, **self.figure, "background": PAPER})
+        shared = fill("shared") | copy.deepcopy(self.figure)
+        return {**head, "description": self.alt, **shared, "background": PAPER}
 
     @cached_property
     def svg(self) -> str:
@@ -128,7 +127,7 @@ class Chart:
             tag = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
             return "" if tag.startswith("<path") and 'd=""' in tag else tag
 
-        svg = import_converter().vegalite_to_svg({**_SHARED, **self.figure})
+        svg = import_converter().vegalite_to_svg(fill("shared") | self.figure)
         svg = re.sub(r"<defs>.*?</defs>", "", svg)  # clips, whose numbers differ from picture to picture
         svg = re.sub(r"<[^>]*>", tidy, svg)
         size = re.search(r'width="[\d.]+" height="[\d.]+" viewBox="[\d. ]+"', svg)
@@ -188,17 +187,6 @@ def not_installed(package: str) -> MissingDependencyError:
 # -------------------------------------------------------------------------------------------------- kinds of charts
 
 
-def _measure(name: str, title: str | None = None, **more: object) -> Spec:
-    """An axis for numbers."""
-    return {"field": name, "type": "quantitative", "title": title, **more}
-
-
-def _name(name: str, title: str | None = None, axis: Spec | None = None, **more: object) -> Spec:
-    """An axis for names, in the order of the rows."""
-    axis = {"grid": False, **(axis or {})}
-    return {"field": name, "type": "nominal", "sort": None, "title": title, "axis": axis, **more}
-
-
 def leave_room(names: Sequence[str], most: int) -> int:
     """How much wider names may be in the browser, whose font is not the one that they were measured in.
 
@@ -208,59 +196,24 @@ def leave_room(names: Sequence[str], most: int) -> int:
     return round(0.15 * min(7 * max(map(len, names), default=0), most))
 
 
-def _lying(names: Sequence[str], rows: list[Spec], step: int) -> Spec:
-    """What charts share that have a row for each name."""
-    return {
-        "width": WIDTH - 60,
-        "padding": {"left": 2 + leave_room(names, LABEL), "right": 2, "top": 2, "bottom": 2},
-        "height": {"step": step},
-        "data": {"values": rows},
-    }
-
-
 def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int], x: str, y: str) -> Chart:
     """Upright bars, one for each name, in this order. As many have a name below them as there is room for."""
     table = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
-    n_ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
-    longest = max(map(len, names), default=1)
-    step = -(-len(names) // max(1, WIDTH // (8 * longest + 24)))
+    ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
+    step = -(-len(names) // max(1, WIDTH // (8 * max(map(len, names), default=1) + 24)))
     named = list(names[(len(names) - 1) % step :: step]) if names else []  # the last among them
-    below = {"labelAngle": 0, "values": named, "labelOverlap": False}
-    beside = {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"}
-    figure = {
-        "width": WIDTH,
-        "height": 140,
-        "data": {"values": [{"name": name, "count": count} for name, count in table]},
-        "mark": {"type": "bar", "color": ACCENT, "cornerRadiusEnd": 2},
-        "encoding": {
-            "x": _name("name", x, below, scale={"paddingInner": 0.15}),
-            "y": _measure("count", y, axis=beside),
-        },
-    }
-    return Chart(title, alt, figure, (x, y), table)
+    rows = [{"name": name, "count": count} for name, count in table]
+    return Chart(title, alt, fill("bars", rows=rows, x=x, y=y, named=named, ticks=ticks), (x, y), table)
 
 
 def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats], first: str = "Class") -> Chart:
     """Lying bars, for each name one for each kind of share."""
-    kinds = list(shares)
-    rows = [
-        {"name": name, "kind": kind, "share": round(float(shares[kind][row]), 6)}
-        for row, name in enumerate(names)
-        for kind in kinds
-    ]
-    colours = {"domain": kinds, "range": [OTHER, ACCENT][-len(kinds) :]}
-    figure = {
-        **_lying(names, rows, step=9),
-        "mark": {"type": "bar", "cornerRadiusEnd": 2},
-        "encoding": {
-            "y": _name("name", scale={"paddingInner": 0.35}),
-            "yOffset": {"field": "kind", "sort": kinds},
-            "x": _measure("share", axis={"format": "%", "tickCount": 4}, scale={"zero": True}, stack=None),
-            "color": {"field": "kind", "type": "nominal", "scale": colours},
-        },
-    }
+    kinds, rows = list(shares), list[Spec]()
+    for n, name in enumerate(names):
+        rows += [{"name": name, "kind": kind, "share": round(float(shares[kind][n]), 6)} for kind in kinds]
+    colours, left = [OTHER, ACCENT][-len(kinds) :], 2 + leave_room(names, LABEL)
     table = [(name, *(f"{shares[kind][row]:.1%}" for kind in kinds)) for row, name in enumerate(names)]
-    return Chart(title, alt, figure, (first, *kinds), table)
+    return Chart(title, alt, fill("shares", rows=rows, kinds=kinds, colours=colours, left=left), (first, *kinds), table)
 
 
 def draw_heat(
@@ -274,28 +227,13 @@ def draw_heat(
     ]
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
     angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
-    above = {"labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False}
-    beside = {"labelLimit": 90, "titlePadding": 8 + leave_room(rows, 90)}
-    shade = _measure("share", legend=None, scale={**UNIT, "range": [0.04, 1]})
-    shaded: Spec = {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}}
-    written: Spec = {
-        "mark": {"type": "text", "fontSize": 12},
-        "transform": [{"filter": f"datum.share >= {0.005 if len(rows) <= FEW_ROWS else 0.045}"}],
-        "encoding": {"text": _measure("share", format=".0%"), "color": {"value": INK}},
-    }
-    figure = {
-        "width": {"step": side},
-        "height": {"step": min(side, 26)},
-        "data": {"values": cells},
-        "encoding": {"y": _name("row", y, beside), "x": _name("column", x, above)},
-        "layer": [shaded, written] if side >= LEAST_SIDE else [shaded],
-    }
+    written = f"datum.share >= {0.005 if len(rows) <= FEW_ROWS else 0.045}"
+    more = {"padding": 8 + leave_room(rows, 90), "angle": angle, "written": written}
+    figure = fill("heat", rows=cells, side=side, height=min(side, 26), x=x, y=y, **more)
+    if side < LEAST_SIDE:
+        del figure["layer"][1]
     table = [(name, *(f"{share:.1%}" for share in line)) for name, line in zip(rows, shares.tolist(), strict=True)]
     return Chart(title, alt, figure, (y, *columns), table)
-
-
-# A name, a value, the ends of its interval, and a remark.
-Interval = tuple[str, float, float, float, str]
 
 
 def draw_intervals(
@@ -312,42 +250,17 @@ def draw_intervals(
 
     The table writes numbers in this form, and may have one more column.
     """
-    values = []
-    for name, value, low, high, remark in rows:
+    values, table = list[Spec](), list[tuple[str, ...]]()
+    for n, (name, value, low, high, remark) in enumerate(rows):
         # A remark is on the side of the interval where there is more room, but not over the names.
         room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
         is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
         ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
         values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
-    scale, word = {"domain": list(domain)}, "" if form.endswith("%") else heads[1].removesuffix(" in levels")
-    rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
-    layers: list[Spec] = [
-        {
-            "mark": rule,
-            "encoding": {"x": _measure("low", word or None, scale=scale, axis=axis), "x2": {"field": "high"}},
-        },
-        {"mark": {**_POINT, "size": 50}, "encoding": {"x": _measure("value", word or None, scale=scale)}},
-    ]
-    for end, where, align, shift in (("high", "!datum.is_left", "left", 8), ("low", "datum.is_left", "right", -8)):
-        layers.append(
-            {
-                "transform": [{"filter": f"datum.remark && {where}"}],
-                "mark": {"type": "text", "fontSize": 12, "color": CARE, "align": align, "dx": shift},
-                "encoding": {"x": _measure(end, word or None), "text": {"field": "remark"}},
-            }
-        )
-    figure = {
-        **_lying([row[0] for row in rows], values, step=20),
-        "encoding": {
-            "y": _name("name"),
-            "color": {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT},
-        },
-        "layer": layers,
-    }
-    table = [
-        (name, f"{value:{form}}", f"{low:{form}} to {high:{form}}", *more[n : n + 1])
-        for n, (name, value, low, high, _) in enumerate(rows)
-    ]
+        table.append((name, f"{value:{form}}", f"{low:{form}} to {high:{form}}", *more[n : n + 1]))
+    word = None if form.endswith("%") else heads[1].removesuffix(" in levels")
+    left = 2 + leave_room([row[0] for row in rows], LABEL)
+    figure = fill("intervals", rows=values, left=left, width=WIDTH - 60, word=word, domain=list(domain), axis=axis)
     return Chart(title, alt, figure, heads, table)
 
 
@@ -361,62 +274,34 @@ def draw_biases(
     needed = [min(-row[2], row[3]) / share for row, share in zip(rows, free, strict=True) if row[4]]
     reach = math.ceil(2 * max([1e-9, *needed, *(max(-low, high) for _, _, low, high, _ in rows)])) / 2
     axis = {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
-    more = [f"{other:.2f}" for other in others]
-    biases = draw_intervals(title, alt, heads, rows, (-reach, reach), axis, "+.2f", more)
+    biases = draw_intervals(title, alt, heads, rows, (-reach, reach), axis, "+.2f", [f"{x:.2f}" for x in others])
     least, most = min(0, math.floor(min(others, default=0))), max(1, math.ceil(max(others, default=1)))
-    scale, ticks = {"domain": [least, most]}, {"tickCount": min(most - least, 2), "format": "~f"}
-    beside = {
-        "width": 90,
-        "height": biases.figure["height"],
-        "data": {"values": [{"name": row[0], "x": round(x, 4)} for row, x in zip(rows, others, strict=True)]},
-        "mark": {**_POINT, "size": 50, "color": ACCENT},
-        "encoding": {
-            "y": _name("name", axis={"labels": False}),
-            "x": _measure("x", heads[3].removesuffix(" in levels"), scale=scale, axis=ticks),
-        },
-    }
+    points = [{"name": row[0], "x": round(x, 4)} for row, x in zip(rows, others, strict=True)]
+    word, ticks = heads[3].removesuffix(" in levels"), min(most - least, 2)
+    beside = fill("beside", rows=points, word=word, domain=[least, most], ticks=ticks)
     padding = biases.figure.pop("padding")
     figure = {"padding": padding, "spacing": 16, "hconcat": [{**biases.figure, "width": width}, beside]}
     return Chart(title, alt, figure, heads, biases.rows)
 
 
-# The mean probability of some labels, which share of them is right, and how many there are.
-Curve = tuple[Floats, Floats, NDArray[Any]]
-
-
 def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[str, ...]) -> Chart:
     """How often labels are right against how probable they are said to be; of several curves each beside the next."""
-    several = len(curves) > 1
-    rows: list[Spec] = []
-    table = list[tuple[str | int | float, ...]]()
+    several, rows, table = len(curves) > 1, list[Spec](), list[tuple[str | int | float, ...]]()
     for name, curve in curves.items():
         rows += [{"name": name, "line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
         for x, y, n in zip(*(each.tolist() for each in curve), strict=True):
             rows.append({"name": name, "line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)})
             table.append((*([name] if several else []), f"{x:.1%}", f"{y:.1%}", int(n)))
-    size: Spec = {"value": 40} if several else _measure("n", legend=None, scale={"range": [30, 250]})
-    right = [{"filter": "datum.line == 'right'"}]
-    view: Spec = {
-        "width": 110 if several else 220,
-        "height": 90 if several else 170,
-        "encoding": {
-            "x": _measure("x", "Probability" if several else heads[-3], scale=UNIT, axis=QUARTERS),
-            "y": _measure("y", "Right" if several else heads[-2], scale=UNIT, axis=QUARTERS),
-        },
-        "layer": [
-            {"transform": [{"filter": "datum.line == 'even'"}], "mark": {"type": "line", **_DASHED}},
-            {"transform": right, "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}},
-            {
-                "transform": right,
-                "mark": {**_POINT, "color": ACCENT},
-                "encoding": {"size": size},
-            },
-        ],
-    }
-    header = {"labelColor": MUTED, "labelFontSize": 13}
-    facet: Spec = {"field": "name", "type": "nominal", "sort": list(curves), "title": None, "header": header}
-    figure = {"facet": facet, "columns": 4, "spec": view} if several else view
-    return Chart(title, alt, {"data": {"values": rows}, **figure}, heads[-3 - several :], table)
+    data: Spec = {"data": {"values": rows}}
+    if several:
+        view = fill("curves", width=110, height=90, x="Probability", y="Right", size={"value": 40})
+        header = {"labelColor": MUTED, "labelFontSize": 13}
+        facet = {"field": "name", "type": "nominal", "sort": list(curves), "title": None, "header": header}
+        data |= {"facet": facet, "columns": 4, "spec": view}
+    else:
+        size = {"field": "n", "type": "quantitative", "title": None, "legend": None, "scale": {"range": [30, 250]}}
+        data |= fill("curves", width=220, height=170, x=heads[-3], y=heads[-2], size=size)
+    return Chart(title, alt, data, heads[-3 - several :], table)
 
 
 def bin_shares(values: Floats, n_bins: int = 20) -> tuple[list[str], list[int]]:
