@@ -105,8 +105,9 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     facts = list[Fact]()
 
     # How many labels are right, and what known labels would tell.
-    if any(said := [words.get("headline"), words.get("known_labels") and f"{words['known_labels']}{remedy}"]):
-        facts.append(Fact("", "Accuracy", None, " ".join(to_sentence(each) for each in said if each)))
+    further = words.get("known_labels")
+    if any(accuracy := [words.get("headline"), f"{further}{remedy}" if further else None]):
+        facts.append(Fact("", "Accuracy", None, " ".join(to_sentence(each) for each in accuracy if each)))
 
     # What was read. Of tags, items of several columns are sequences, too.
     read = {} if r is None else r.columns
@@ -271,7 +272,7 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
 
     Workers with few answers are left out, since little is known about them, unless there are no others.
     """
-    listed = cast("list[Record]", sort_workers(model).to_pylist())
+    listed: list[Record] = sort_workers(model).to_pylist()
     few = [row for row in listed if FEW in row["remarks"]]
     few = [] if len(few) == len(listed) else few
     known = [row for row in listed if row not in few]

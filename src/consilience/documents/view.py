@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, find_missing, spell_surrogates, to_values
-from ..answers.gold import match_items, open_gold
-from ..answers.items import key_names, key_of, open_item_table
+from ..answers.gold import open_gold
+from ..answers.items import key_names, key_of, match_items, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
 from ..errors import InputError, Sentence, listing
@@ -131,8 +131,8 @@ class View:
 
     def key_of(self, item: int) -> tuple[str, ...]:
         """What identifies an item as text: its id, or its sequence and position."""
-        key, sequences = key_of(self.answers.keys, item), self.answers.sequences is not None
-        parts = (key[0], self.result.task.name_position(key[1])) if sequences else (key,)
+        key: Any = key_of(self.answers.keys, item)
+        parts = (key,) if self.answers.sequences is None else (key[0], self.result.task.name_position(key[1]))
         return tuple(spell_surrogates(str(part)) for part in parts)
 
     def name_of(self, item: int) -> str:
