@@ -28,8 +28,8 @@ from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
 from consilience.documents.document import Document, Facts, Findings, Table, Text, Widget
 from consilience.documents.html import load_templates, spell_notes, to_page
+from consilience.documents.items import View
 from consilience.documents.page import describe_page
-from consilience.documents.view import View
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.results.findings import Finding
@@ -462,7 +462,7 @@ def test_content_comes_from_dicts_tables_and_series(fused):
         subject = View(fused, content)
         assert subject.show(7)[0] == "text 7"
     assert View(fused, {3: "only this"}).show(7) == ("", "", "")
-    with pytest.raises(InputError, match="about none of the items"):
+    with pytest.raises(InputError, match="None of the 1 item of the content occurs"):
         View(fused, {"nothing": "x"})
     with pytest.raises(InputError, match="which of them is the content"):
         View(fused, {"item": [1], "a": ["x"], "b": ["y"]})

@@ -12,8 +12,8 @@ from .answers.random_choices import hide_answers
 from .checks.comparison import renew_as_found
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
+from .documents.items import View
 from .documents.page import CHARTS, describe_page
-from .documents.view import View
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, parameter_error, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS

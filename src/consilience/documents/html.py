@@ -1,4 +1,4 @@
-"""Documents as HTML: one page with everything in it, filled by jinja2, which no other file imports.
+"""Documents as HTML: a page with everything in it, filled by jinja2, which no other file imports, and in notebooks.
 
 Whatever comes from the data is escaped by jinja2, or is JSON whose signs ``<``, ``>`` and ``&`` jinja2 escapes. The
 page may load nothing, and runs and styles nothing but what is in it: its content security policy has the hashes of the
@@ -14,19 +14,23 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..answers.previews import MOST_ROWS, count_rest, frame_html, html_estimate, html_table, paragraph, to_word
 from ..errors import Python, spell_in_python
 from ..formats.writing import replace_file
 from ..results.findings import Finding
 from .charts import import_converter, not_installed
-from .document import Document, Section, Widget, spell, to_name
+from .document import Document, Facts, Findings, Section, Table, Text, Widget, spell, to_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Characters that control a terminal or an editor in which the page is looked at; a tab and ends of lines do not.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 LONGEST_TITLE = 200
+# In notebooks, so many findings are shown.
+MOST_FINDINGS = 3
 
 
 def check_installed() -> None:
@@ -127,3 +131,38 @@ def spell_notes(findings: Sequence[Finding]) -> list[Finding]:
         notes.append(replace(note, remedies=remedies, place="" if note.place in said else note.place))
         said |= {*remedies, note.place}
     return notes
+
+
+# ------------------------------------------------------------------------------------------------------------ notebooks
+
+
+def to_cells(document: Document) -> str:
+    """A document in a notebook: small tables in the colours of the page, without scripts; see `answers.previews`."""
+
+    def show_value(value: object, form: str) -> str:
+        if form == "estimate" and isinstance(value, tuple):
+            return html_estimate(value)
+        return escape(to_word(value) if form == "text" else spell(value, form))
+
+    shown = [paragraph(each) for each in (document.title, document.headline) if each]
+    for part in document.parts:
+        if isinstance(part, Facts):
+            facts = [each for each in part.facts if each.name and (each.value is not None or each.text)]
+            rows = [(escape(each.name), escape(each.shown)) for each in facts]
+            shown.append(html_table((), rows, (False, False)))
+        elif isinstance(part, Text):
+            shown.append(paragraph(" ".join(part.sentences)))
+        elif isinstance(part, Findings):
+            shown += [paragraph(str(each.problem)) for each in part.findings[:MOST_FINDINGS]]
+        elif isinstance(part, Table):
+            shown += [paragraph(part.title)] if part.title else []
+            heads, numbers = [each.name for each in part.columns], [each.is_number for each in part.columns]
+            cells = [
+                [show_value(value, each.format) for value, each in zip(row, part.columns, strict=True)]
+                for row in part.cells()[:MOST_ROWS]
+            ]
+            shown.append(html_table(heads, cells, numbers))
+            shown += map(paragraph, count_rest(len(part.rows) + part.n_more, len(cells)))
+        elif isinstance(part, Section):
+            shown.append(to_cells(Document(part.title, "", part.parts)))
+    return frame_html(*shown)

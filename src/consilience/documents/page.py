@@ -36,7 +36,7 @@ from .document import (
     name_all,
     to_name,
 )
-from .items import LEAST_KNOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
+from .items import LEAST_KNOWN, View, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
 from .overview import tabulate_questions
 from .special import (
     describe_network,
@@ -45,7 +45,6 @@ from .special import (
     draw_tags,
     draw_transitions,
 )
-from .view import View
 from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
 
 # The most classes that a chart shows; the others are one.

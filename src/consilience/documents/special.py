@@ -16,7 +16,7 @@ from ..planning import find_entropy
 from ..results.comparison import describe_limit, describe_usual
 from .charts import Chart, draw_heat, draw_shares
 from .document import Column, Part, Section, Table, Text, Widget, name_all, spell, to_name
-from .view import View
+from .items import View
 from .workers import MOST_CLASSES, merge_rare
 
 # How many examples there are, how long, and of how many workers; characters of a text.

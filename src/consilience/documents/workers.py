@@ -21,7 +21,7 @@ from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals
 from .document import Column, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
-from .view import View, repeat_command
+from .items import View, repeat_command
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000

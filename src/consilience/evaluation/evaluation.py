@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table
-from ..documents.notebook import to_cells
+from ..documents.html import to_cells
 from ..errors import plural
 from ..kernels import Floats
 from ..metrics.labels import ClassScore, SpanScore

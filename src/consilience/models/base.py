@@ -570,7 +570,7 @@ class Model(Fitted[Result], LabelEstimator):
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document, Facts
-        from ..documents.notebook import to_cells
+        from ..documents.html import to_cells
         from ..documents.overview import list_facts, list_first_labels
 
         if self._result is None:
@@ -831,7 +831,7 @@ class Standalone(Fitted[estimator.Found]):
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document
-        from ..documents.notebook import to_cells
+        from ..documents.html import to_cells
 
         call = describe_call(self)
         return to_cells(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))
