@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
@@ -73,7 +73,7 @@ class Found(Generic[Value]):
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 class Model(Fitted[Result], LabelEstimator):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 

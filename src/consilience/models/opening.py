@@ -14,7 +14,7 @@ from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, ParameterError, Python, Sentence, listing, warn_of
-from ..kinds import find_kind, read_rows
+from ..kinds import find_kind, need_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
@@ -76,8 +76,7 @@ def prepare(
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
-    kind = find_kind(opened)
-    assert kind is not None
+    kind = need_kind(opened)
     if gold is not None and gold is not False:
         opened, gold = kind.take_known(opened, gold, open_known)
     task, answers = kind.pose(opened)
@@ -98,13 +97,9 @@ def prepare(
         )
     if gold is None:
         gold = task.choose_known(opened, answers)
-    elif gold is not False:
-        if columns and columns.get("gold", False) is None:  # a column was looked for, and is not used
-            named = {role: name for role, name in answers.columns.items() if role != "gold"}
-            answers = replace(answers, gold=None, columns=named)
-        gold = task.spread_known(open_gold_tables(gold, columns), answers.columns)
     else:
-        gold = None
+        known = None if gold is False else open_gold_tables(gold, columns)
+        gold = task.spread_known(known, answers.columns)
     may_be_scale = isinstance(task, TableKind) and not answers.declares_order
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
@@ -169,9 +164,7 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
             taker = "That is for {reader}, whose answers this function takes."
             error.remedies = (*error.remedies, Sentence(taker, reader=Python(f"consilience.{reader}")))
         raise
-    kind = kind or find_kind(opened)
-    assert kind is not None
-    return kind.pose(opened)
+    return need_kind(opened).pose(opened)
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:

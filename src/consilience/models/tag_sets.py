@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import field
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -12,7 +12,6 @@ from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.graph import Graph
 from ..answers.previews import build_report
 from ..errors import plural
-from ..inference.em import Progress
 from ..inference.estimator import Parts
 from ..inference.sources import Source
 from ..inference.structures import StructureParameters, Summary
@@ -88,22 +87,15 @@ class TagSets(LatentModel):
     _structure_type: ClassVar[type[StructureParameters]] = SetsParameters
     _summary_type: ClassVar[type[Summary]] = SetsSummary
     _takes_content: ClassVar[bool] = False
-    workers = TagWorkers.name
-
-    def __init__(
-        self,
-        *,
-        calibration: str | float = "hidden answers",
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        seed: int = 0,
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self.calibration = calibration
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.callback = callback
+    # What tags leave no choice of.
+    workers: str = field(default=TagWorkers.name, init=False)
+    estimation: str = field(default="variational", init=False)
+    prior: str = field(default="learn", init=False)
+    smoothing: str = field(default="learn", init=False)
+    classifier: None = field(default=None, init=False)
+    label_by: str = field(default="mode", init=False)
+    start: str = field(default="majority", init=False)
+    n_init: int = field(default=1, init=False)
 
     def _prepare(self, r: Answers) -> Answers:
         count_tags(r)  # which raises an error unless the answers are about tags

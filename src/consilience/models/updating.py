@@ -31,7 +31,7 @@ from ..answers.joining import (
 from ..answers.tables import open_frame
 from ..checks.register import judge
 from ..engines import open_engine
-from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, plural
+from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.em import expect_from_votes
@@ -233,20 +233,12 @@ def read_like(model: Model, source: object) -> Answers:
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
     """Old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
     spread = before.task.spread_known(open_paths(gold), before.answers.columns)
-    new, old, classes = match_gold(spread, r, r.classes), before.given.gold, before.names.classes
+    new, old = match_gold(spread, r, r.classes), before.given.gold
     if old is None:
         return new, 0 if new is None else int((new.codes >= 0).sum())
-    place = lookup(r.classes, to_column(classes))
-    known = old.codes >= 0
-    lost = np.unique(old.codes[known][place[old.codes[known]] < 0])
-    if len(lost):
-        raise InputError(
-            f"Nobody says {listing(classes[lost].tolist())} any more, which is a known label of some items.",
-            "Fit again, with the classes named.",
-        )
+    place = np.append(lookup(r.classes, to_column(before.names.classes)), -1)  # -1 is what is not known
     codes, judging = np.full(r.n_items, -1, np.int32), np.zeros(r.n_items, bool)
-    codes[joined.item[known]] = place[old.codes[known]]
-    judging[joined.item] = old.judging
+    codes[joined.item], judging[joined.item] = place[old.codes], old.judging
     if new is None:
         return Gold(codes, judging), 0
     told = new.codes >= 0
@@ -297,19 +289,16 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
     source = Source(r, match_gold(open_paths(gold), r, r.classes))
     model._check_size(r, None)
     r = learned.worker_model.read_as_before(r)
-    source = replace(source, responses=r)
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
     copies = [worker[group].tolist() for group in before.copies]
-    used = source.count_once(copies) if before.copies_count_once else source
-    smoothing, scores = before.course.smoothing, before.coupling_scores
+    used = replace(source, responses=r).count_once(copies if before.copies_count_once else [])
     named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
     new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
     with open_engine(engine) as opened:
         # A coupling is learned from the first batch, and kept.
-        problem = (renew(model, coupling=before.coupling) if model._learns_coupling else model)._pose(
-            used, None, opened
-        )
+        settled = renew(model, coupling=before.coupling) if model._learns_coupling else model
+        problem = settled._pose(used, None, opened)
         # The statistics of earlier batches.
         past = embed_past(past, worker, r.n_workers, klass, r.n_classes)
         counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
@@ -317,17 +306,17 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
         assert past.summary is not None
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
-        problem, own, n_earlier = replace(problem, earlier=earlier), used.responses, float(counts.sum())
+        problem, n_earlier = replace(problem, earlier=earlier), float(counts.sum())
         if problem.workers.silent:
             problem.workers.count_silence(counts, earlier.summary.mass)
         # It starts from what earlier batches teach; with new classes, or more answers than before, also from votes.
-        prior = problem.prior
+        prior, smoothing = problem.prior, before.course.smoothing
         if prior.parts is not None and smoothing is not None and min(smoothing) > 0:
             prior = make_pair(prior.parts, smoothing)
         starts = {"earlier": problem.maximise(earlier, prior)}
-        if new_classes.any() or own.weights().sum() > n_earlier:
+        if new_classes.any() or used.responses.weights().sum() > n_earlier:
             starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
-        plan = Plan(problem, starts, scores if model._learns_coupling else [])
+        plan = Plan(problem, starts, before.coupling_scores if model._learns_coupling else [])
         found: Result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
     n_answers = np.zeros(r.n_workers, np.int64)
     n_answers[worker] = before.n_answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,58 +31,69 @@ from .calibration import find_raised
 from .intervals import Intervals, are_checked, judge_votes
 from .result import Course, Given, Labels, Result, weigh_copies
 
-if TYPE_CHECKING:
-    from ..answers.items import Features
-
 
 def make_source(
     model: LabelEstimator,
-    answers: Answers,
+    answers: Answers | None,
     gold: object = None,
     features: object = None,
     item_prior: object = None,
     task: AnyKind = TABLE,
+    before: Result | None = None,
 ) -> Source:
-    """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
+    """Answers with known labels, and with what else is known of the items.
+
+    To be fitted they have the classes that the model needs. Other answers, of workers that a result `before` knows,
+    have its classes, and what its classifier says of features. They may be None: all that is known is in features.
+    """
     model._check()
+    source, has_content = None if answers is None else Source(answers, task=task), False
     if features is not None or item_prior is not None:
-        check_content(model)
-    r = model._prepare(answers)
-    source = Source(r, task=task)
-    if features is not None and isinstance(model, LatentEstimator) and model.max_iter == 0:
-        raise ParameterError(
-            "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
-            "Allow some iterations, or leave out the features.",
-            keyword="max_iter",
-        )
-    if item_prior is not None:
-        from ..answers.items import class_shares, match_item_prior, vote_shares_by_item
+        from ..answers import items
         from ..formats.sources import open_item_data
 
-        priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
-        source = source.with_priors(priors, class_shares(priors, vote_shares_by_item(r)))
+        has_content = True
+        if not model._takes_content:
+            raise ParameterError(
+                f"{type(model).__name__} takes neither features nor priors of items.",
+                Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
+                keyword="model",
+            )
+        if features is not None and before is None and model.get_params()["max_iter"] == 0:
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
+                "Allow some iterations, or leave out the features.",
+                keyword="max_iter",
+            )
+        features = None if features is None else open_item_data(features, "features")
+    if source is None:
+        assert before is not None
+        names, keys = before.names, items.list_items(features, in_sequences="sequence" in before.labels.keys)
+        r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
+        source = Source(r.scaled_as(names.classes, names.positions))
+    r = model._prepare(source.responses)
+    if before is None:
+        source = replace(source, responses=r)
+    elif has_content:
+        source = source.with_classes(before.names.classes)
+    r = source.responses
+    if item_prior is not None:
+        priors = items.match_item_prior(open_item_data(item_prior, "item_prior"), r)
+        shares = items.class_shares(priors, items.vote_shares_by_item(r)) if before is None else before.prior
+        source = source.with_priors(priors, shares)
     if features is not None:
-        source = replace(source, features=find_features(model, features, r))
-    return source if gold is None else replace(source, gold=match_gold(gold, r, r.classes))
-
-
-def check_content(model: LabelEstimator) -> None:
-    """Raise an error if a model cannot use what is known of the items beside their answers."""
-    if not model._takes_content:
-        raise ParameterError(
-            f"{type(model).__name__} takes neither features nor priors of items.",
-            Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
-            keyword="model",
-        )
-
-
-def find_features(model: LabelEstimator, features: object, r: Answers) -> Features:
-    """What describes the items, matched to them."""
-    from ..answers.items import match_features
-    from ..formats.sources import open_item_data
-
-    with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None
-    return match_features(open_item_data(features, "features"), r, with_gaps=with_gaps)
+        with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None
+        given = items.match_features(features, r, with_gaps=with_gaps)
+        if before is None:
+            source = replace(source, features=given)
+        else:
+            guidance = before.need_guidance()
+            rows = given.select(guidance.names, guidance.findings.n_features)
+            if guidance.findings.used:
+                guide = guidance.need_guide()
+                source = source.with_priors(items.ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
+    classes = r.classes if before is None else before.names.classes
+    return source if gold is None else replace(source, gold=match_gold(gold, r, classes))
 
 
 def align(model: LabelEstimator, r: Answers, graph: object) -> Graph | None:
@@ -229,13 +240,10 @@ class Others:
         item_prior: object = None,
     ) -> None:
         self.model, self.found = model, found
-        source = add_content(model, found, r, features, item_prior)
-        model._prepare(source.responses)
-        self.graph = align(model, source.responses, graph)
         # The fit may have added classes, which these answers do not know of.
-        known = match_gold(gold, source.responses, found.names.classes)
-        self.source = replace(source, gold=known)
-        self.worker = lookup(found.names.workers, to_column(source.responses.workers))
+        self.source = make_source(model, r, gold, features, item_prior, before=found)
+        self.graph = align(model, self.source.responses, graph)
+        self.worker = lookup(found.names.workers, to_column(self.source.responses.workers))
 
     def check(self) -> NDArray[np.int64]:
         """Raise an error for answers that the matrices of the fit cannot judge; else the label of each of theirs."""
@@ -328,39 +336,6 @@ class Others:
         learned = self.found.learned
         value = self.infer(engine, self.check(), learned.structure.point(), learned.reported())[1]
         return value / self.source.responses.n_items
-
-
-def add_content(
-    model: LabelEstimator, found: Result, r: Answers | None, features: object, item_prior: object
-) -> Source:
-    """Other answers with what is known of the items, relative to class shares of the fit."""
-    if features is None and item_prior is None:
-        assert r is not None
-        return Source(r)
-    from ..answers.items import ItemPriors, list_items, match_item_prior
-    from ..formats.sources import open_item_data
-
-    check_content(model)
-    names = found.names
-    if features is not None:
-        features = open_item_data(features, "features")
-    if r is None:
-        keys = list_items(features, in_sequences="sequence" in found.labels.keys)
-        r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
-        r = r.scaled_as(names.classes, names.positions)
-    model._prepare(r)
-    source = Source(r.with_classes(names.classes))
-    if item_prior is not None:
-        priors = match_item_prior(open_item_data(item_prior, "item_prior"), source.responses)
-        source = source.with_priors(priors, found.prior)
-    if features is None:
-        return source
-    guidance, given = found.need_guidance(), find_features(model, features, source.responses)
-    rows = given.select(guidance.names, guidance.findings.n_features)
-    if not guidance.findings.used:
-        return source
-    guide = guidance.need_guide()
-    return source.with_priors(ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
 
 
 def check_silence(model: LabelEstimator, found: Result, r: Answers) -> None:
