@@ -70,11 +70,11 @@ if TYPE_CHECKING:
     from .kinds.masks import Masks as Masks
     from .kinds.spans import Spans as Spans
     from .kinds.tags import Tags as Tags
-    from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
-    from .models.majority_vote import MajorityVote as MajorityVote
+    from .models.independent import DawidSkene as DawidSkene
+    from .models.independent import MajorityVote as MajorityVote
+    from .models.independent import MomentMatching as MomentMatching
     from .models.markov_field import MarkovField as MarkovField
-    from .models.moment_matching import MomentMatching as MomentMatching
     from .models.tag_sets import TagSets as TagSets
     from .rankings.bradley_terry import BradleyTerry as BradleyTerry
     from .rankings.comparisons import Comparisons as Comparisons

@@ -21,7 +21,7 @@ from ..documents.document import Column, Document, Fact, Facts, Part, Section, T
 from ..errors import InputError, MissingDependencyError, first_line, listing, plural, to_sentence
 from ..formats import writable_formats
 from ..formats.writing import check_writable, replace_file, write_table
-from ..models.majority_vote import MajorityVote
+from ..models.independent import MajorityVote
 from ..simulate.crowds import Simulation
 from .command import list_values, publish, to_json
 from .files import Display, check_page

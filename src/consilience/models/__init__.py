@@ -10,9 +10,9 @@ from typing import Any
 
 # What `fuse` can use: the module of each, and its class.
 MODELS = {
-    "majority": "models.majority_vote.MajorityVote",
-    "dawid-skene": "models.dawid_skene.DawidSkene",
-    "moments": "models.moment_matching.MomentMatching",
+    "majority": "models.independent.MajorityVote",
+    "dawid-skene": "models.independent.DawidSkene",
+    "moments": "models.independent.MomentMatching",
     "hidden-markov": "models.hidden_markov.HiddenMarkov",
     "markov-field": "models.markov_field.MarkovField",
     "tags": "models.tag_sets.TagSets",

@@ -45,7 +45,7 @@ from ..results.findings import check_kind
 from ..results.fitting import align, fit_source, make_source
 from . import MODELS, model_class
 from .base import Model, Standalone
-from .dawid_skene import DawidSkene
+from .independent import DawidSkene
 from .opening import Prepared, keep_answered, prepare, split_gold
 
 log = logging.getLogger("consilience")

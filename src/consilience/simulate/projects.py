@@ -441,7 +441,7 @@ def campaign(
     random 1000 0.79
     information 1000 0.98
     """
-    from ..models.dawid_skene import DawidSkene
+    from ..models.independent import DawidSkene
     from ..planning import list_questions
 
     if isinstance(crowd, Simulation) == (truth is not None):
