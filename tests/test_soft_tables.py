@@ -119,7 +119,7 @@ def test_arrays_that_do_not_go_together(tmp_path):
         cs.read_answers(tmp_path)
     np.save(tmp_path / "b.npy", np.zeros((12, 3), int))
     assert open_votes(str(tmp_path), None) is None
-    with pytest.raises(InputError, match="must hold fractions"):
+    with pytest.raises(InputError, match="one array of fractions"):
         cs.read_answers(tmp_path, format="soft-files")
     np.save(tmp_path / "flat.npy", np.zeros(3))
     with pytest.raises(InputError, match="by item, worker and class"):

@@ -1,8 +1,7 @@
 """Argilla: records exported with ``records.to_json`` or ``records.to_list``, as a JSON array or JSON lines.
 
 Relies on the records of Argilla 2.x: ``fields``, ``responses`` (for each question a list of value, ``user_id``
-and perhaps ``status``) and ``suggestions`` (for each question value, ``agent`` and ``score``). The feedback records of
-Argilla 1.x (lists with ``values`` and ``status``) are read too, and become those of 2.x.
+and perhaps ``status``) and ``suggestions`` (for each question value, ``agent`` and ``score``).
 
 - A worker is ``user_id``, for a suggestion its ``agent``, else "suggestion".
 - Answers that were discarded, or are drafts, are no annotations.
@@ -29,7 +28,7 @@ from .json_lines import Record
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
-_STATUS = ("submitted", "draft", "discarded")
+_SUBMITTED = "submitted"  # not a draft, nor discarded
 
 
 class Argilla(Tool):
@@ -41,9 +40,8 @@ class Argilla(Tool):
 
     @staticmethod
     def recognise(first: Record, in_array: bool) -> bool:  # noqa: ARG004
-        """Whether this is a record, or a flattened one, for which the reader has an error."""
-        is_record = isinstance(first.get("fields"), dict) and bool({"responses", "suggestions"} & first.keys())
-        return is_record or any(key.endswith(".responses.users") for key in first)
+        """Whether this is a record."""
+        return isinstance(first.get("fields"), dict) and bool({"responses", "suggestions"} & first.keys())
 
     def as_array(self, path: str) -> bool:
         """Records are an array unless the path says that they are lines."""
@@ -51,21 +49,7 @@ class Argilla(Tool):
 
     def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and fields of a record; the same fields without an id may occur several times in a file."""
-        record = entry.record
-        if any(key.endswith(".responses") for key in record):
-            entry.fail("the records are flattened.", "Export them without flatten=True.")
-        if isinstance(record.get("responses"), list):  # 1.x: one entry per user, with the values of all questions
-            responses: dict[str, list[Record]] = {}
-            for each in entry.entries(record, "responses", dict):
-                for question, value in entry.get(each, "values", dict, {}).items():
-                    said = entry.check(value, dict, f"the answer to {shorten(question)}").get("value")
-                    kept = {key: value for key, value in each.items() if key != "values"}
-                    responses.setdefault(question, []).append({**kept, "value": said})
-            record["responses"] = responses
-        if isinstance(record.get("suggestions"), list):
-            given = entry.entries(record, "suggestions", dict)
-            record["suggestions"] = {entry.need(each, "question_name", str): each for each in given}
-        return record.get("id"), entry.need(record, "fields", dict), entry.path
+        return entry.record.get("id"), entry.need(entry.record, "fields", dict), entry.path
 
     def text(self, entry: Entry) -> str | None:
         """The field that holds the text; None where nobody was asked about spans."""
@@ -82,13 +66,14 @@ class Argilla(Tool):
     @cached_property
     def question(self) -> str | None:
         """The question that is answered with spans, None if there is none."""
-        lists: dict[str, set[str]] = {"spans": set(), "choices": set(), "nothing": set()}
+        spans, others, empty = set[str](), set[str](), set[str]()
         for entry in self.entries:
             for question, _, held in _given(entry):
-                if isinstance(held["value"], list):
-                    are_spans = all(isinstance(each, dict) and "start" in each for each in held["value"])
-                    lists[("spans" if are_spans else "choices") if held["value"] else "nothing"].add(question)
-        found = sorted((lists["spans"] or lists["nothing"]) - lists["choices"])
+                value = held["value"]
+                if isinstance(value, list):
+                    are_spans = all(isinstance(each, dict) and "start" in each for each in value)
+                    (empty if not value else spans if are_spans else others).add(question)
+        found = sorted((spans or empty) - others)
         if len(found) > 1:
             raise InputError(f"{self.path!r} has several questions about spans: {listing(found)}.", "Keep one of them.")
         return found[0] if found else None
@@ -142,10 +127,7 @@ def _given(entry: Entry) -> Iterator[tuple[str, str, Record]]:
     responses = entry.get(entry.record, "responses", dict, {})
     for question in responses:
         for response in entry.entries(responses, question, dict):
-            status = entry.get(response, "status", str, _STATUS[0])
-            if status not in _STATUS:
-                entry.fail(f"'status' must be one of {', '.join(_STATUS)}, found {shorten(status)}.", "Correct it.")
-            if status == _STATUS[0] and response.get("value") is not None:
+            if response.get("status") in (None, _SUBMITTED) and response.get("value") is not None:
                 yield question, str(entry.check_id(response.get("user_id"), "'user_id'")), response
     for question, suggestion in entry.get(entry.record, "suggestions", dict, {}).items():
         if suggestion is not None and entry.check(suggestion, dict, "a suggestion").get("value") is not None:
@@ -164,7 +146,7 @@ def _suggest(record: Record, question: str, new: Record) -> None:
 def _respond(record: Record, question: str, value: object, worker: str) -> None:
     """Add a response to a record."""
     responses = record.get("responses") or {}
-    new = {"value": value, "user_id": worker, "status": _STATUS[0]}
+    new = {"value": value, "user_id": worker, "status": _SUBMITTED}
     record["responses"] = {**responses, question: [*(responses.get(question) or []), new]}
 
 

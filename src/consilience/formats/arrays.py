@@ -137,30 +137,18 @@ def open_votes(path: str, format: str | None) -> Table | None:
     """
     if format not in (None, SOFT_FILES):
         return None
-    wrong = InputError(
-        f"{SOFT_FILES!r} is for a folder with one file of probabilities for each worker, or for one array of "
-        f"fractions, indexed by item, worker and class. {path!r} is neither.",
-        "Leave out the format.",
-        keyword="format",
-    )
-    if os.path.isfile(path):
-        if path.lower().endswith(NPY) and _are_fractions(path, 3):
-            votes = read_arrays(path)[""]
-            return _lay_out(path, votes, np.arange(votes.shape[1]))
-        if format is None:
-            return None
-        raise wrong
     try:
-        files = list_inputs(path)
+        files = [] if os.path.isfile(path) else list_inputs(path)
     except InputError:
         return None  # whoever reads it says what is wrong
     workers = np.array([os.path.basename(file).removesuffix(".gz").rpartition(".")[0] for file in files], object)
-    if all(file.lower().endswith(NPY) for file in files):
-        if not all(_are_fractions(file, 2) for file in files):
-            if format is None:
-                return None
-            raise InputError(f"The files in {path!r} must hold fractions, by item and class.", "Leave out the format.")
-        shapes = {peek_array(file)[0]: file for file in reversed(files)}
+    headers = [peek_array(file) for file in files]
+    if not files and path.lower().endswith(NPY):
+        shape, kind = peek_array(path)
+        if kind == "f" and len(shape) == 3:
+            return _lay_out(path, read_arrays(path)[""], np.arange(shape[1]))
+    elif files and all(kind == "f" and len(shape) == 2 for shape, kind in headers):
+        shapes = {shape: file for (shape, _), file in reversed(list(zip(headers, files, strict=True)))}
         if len(shapes) > 1:
             found = listing([f"{shape} in {os.path.basename(file)}" for shape, file in shapes.items()])
             raise InputError(
@@ -169,18 +157,17 @@ def open_votes(path: str, format: str | None) -> Table | None:
                 "Give a class that a worker does not know a column of zeros, and an item without a vote a row of NaN.",
             )
         return _lay_out(path, np.stack([read_arrays(file)[""] for file in files], axis=1), workers)
-    if format is None and (len(files) < 2 or not _holds_votes(files[0])):
+    elif len(files) > 1 and not any(file.lower().endswith(NPY) for file in files) and _holds_votes(files[0]):
+        sizes = [n_rows for _, n_rows in read_table(path).files]
+        return open_file(path).add({"worker": to_column(np.repeat(workers, sizes))})
+    if format is None:
         return None
-    table = open_file(path)
-    if table.find("worker") is not None:
-        raise wrong
-    sizes = [n_rows for _, n_rows in read_table(path).files]
-    return table.add({"worker": to_column(np.repeat(workers, sizes))})
-
-
-def _are_fractions(path: str, n_axes: int) -> bool:
-    shape, kind = peek_array(path)
-    return len(shape) == n_axes and kind == "f"
+    raise InputError(
+        f"{SOFT_FILES!r} is for a folder with one file of probabilities for each worker, or for one array of "
+        f"fractions, indexed by item, worker and class. {path!r} is neither.",
+        "Leave out the format.",
+        keyword="format",
+    )
 
 
 def _lay_out(path: str, votes: NDArray[np.generic], workers: NDArray[np.generic]) -> Table:

@@ -27,7 +27,7 @@ from ..kinds.base import FUSED
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts, list_texts
 from . import Codec
 from .annotation_tools import Entry, say_nothing
-from .files import encoding_error, file_name, make_folder
+from .files import file_name, make_folder, read_whole
 from .writing import replace_file
 
 _BOM = "\ufeff"
@@ -52,13 +52,6 @@ def _worker_folders(folder: str) -> dict[str, str]:
     return {each.name: str(each) for each in inner if any(each.rglob("*.ann"))}
 
 
-def _read_text(path: str) -> str:
-    try:
-        return Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise encoding_error(path) from error
-
-
 def read_brat(path: str) -> Spans:
     """The texts and the spans in a folder."""
     if not os.path.isdir(path):
@@ -81,7 +74,7 @@ def read_brat(path: str) -> Spans:
             beside = next(filter(os.path.isfile, places), None)
             if beside is None:
                 raise InputError(f"{file!r} has no text: there is no {name + '.txt'!r} beside it.", "Add the text.")
-            text = _read_text(beside)
+            text = read_whole(beside)
             spans, split = _parse_spans(file, text)
             n_split += split
             texts.append(MarkedText(name, text, [Reading(worker, spans)], place=Entry(file, "line", 1)))
@@ -97,7 +90,7 @@ def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
     found: Scored = {}
     marks = set[str]()
     n_split = 0
-    for number, line in enumerate(_read_text(file).removeprefix(_BOM).split("\n"), 1):
+    for number, line in enumerate(read_whole(file).removeprefix(_BOM).split("\n"), 1):
         line, place = line.removesuffix("\r"), Entry(file, "line", number)
         if not line.strip() or line[0] in "REAMN#*":
             continue
@@ -126,8 +119,8 @@ def write_brat(spans: Spans, path: str) -> None:
     """
     if os.path.isfile(path):
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
-    origin = spans.origin[0] if spans.origin is not None else None
-    sources = {} if origin is None else _worker_folders(origin) or {os.path.basename(origin): origin}
+    origin = spans.origin[0] if spans.origin is not None else ""
+    sources = (_worker_folders(origin) or {os.path.basename(origin): origin}) if origin else {}
     files: dict[str, str] = {}
     for document in list_texts(spans):
         for reading in document.readings:
@@ -136,7 +129,7 @@ def write_brat(spans: Spans, path: str) -> None:
             base = os.path.join(path, *map(file_name, (reading.worker, *str(document.name).split("/"))))
             old = os.path.join(sources.get(reading.worker, ""), f"{document.name}.ann")
             if reading.worker in sources and reading.worker != FUSED and os.path.isfile(old):
-                files[f"{base}.ann"] = _read_text(old).removeprefix(_BOM)
+                files[f"{base}.ann"] = read_whole(old).removeprefix(_BOM)
             else:
                 files[f"{base}.ann"] = _compose(document.text, reading)
             files[f"{base}.txt"] = document.text
@@ -144,10 +137,8 @@ def write_brat(spans: Spans, path: str) -> None:
         make_folder(os.path.dirname(file))
         with replace_file(file) as temporary:
             temporary.write_bytes(content.encode())
-    if origin is not None and os.path.realpath(origin) != os.path.realpath(path):
-        for settings in sorted(Path(origin).glob("*.conf")):
-            with replace_file(os.path.join(path, settings.name)) as temporary:
-                shutil.copyfile(settings, temporary)
+    for settings in Path(origin).glob("*.conf") if origin and not os.path.samefile(origin, path) else ():
+        shutil.copyfile(settings, os.path.join(path, settings.name))
 
 
 def _compose(text: str, reading: Reading) -> str:

@@ -32,7 +32,7 @@ from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
 from ..kinds.tokens import REASONS, list_tags, tag_readings
 from . import Codec
 from .annotation_tools import Entry, Id, say_nothing
-from .files import HEAD, encoding_error, list_inputs, open_input, stem
+from .files import HEAD, encoding_error, list_inputs, read_whole, stem
 from .writing import replace_file
 
 _UNREAD = "_"
@@ -71,14 +71,10 @@ def _list_types(tags: Collection[str]) -> set[str]:
 
 def _parse_sentences(path: str) -> tuple[list[_Sentence], list[str] | None]:
     """The sentences of a file, and the names of its columns if it has any."""
-    try:
-        with open_input(path) as stream:
-            text = str(stream.read(), "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise encoding_error(path) from error
+    text = read_whole(path)
     if "\0" in text:
         raise encoding_error(path)
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
     head = next((line for line in lines if line.strip() and not line.startswith(("#", _START))), "")
     separator = "\t" if "\t" in head else None
     width, names, sentences = len(_split(head, separator)), None, [_Sentence(Entry(path, "line", 1))]

@@ -31,7 +31,7 @@ from .json_lines import Record
 _TEXTS = ("text", "data")
 _LABELS = ("entities", "label", "labels")
 _CONFIDENCE = "confidence"  # our own key: the tool has none
-_NO_ANNOTATORS = {"unknown": "texts that nobody labelled", "all": "the labels of all annotators together"}
+_NO_ANNOTATORS = ("unknown", "all")
 _WORKERS = {squeeze(name) for names in ALIASES["worker"] for name in names}
 
 
@@ -66,10 +66,7 @@ class Doccano(Tool):
             entry.fail("'label' is missing.")
         if record.get("id") is None:
             if (entry.path, text) in self.unnamed:
-                entry.fail(
-                    f"the text {shorten(text)} occurs twice in this file, and has no id.",
-                    "Give each text an id; in a table of answers, say who gave them in a column called worker.",
-                )
+                entry.fail(f"the text {shorten(text)} occurs twice in this file.", "Give each text an id.")
             self.unnamed.add((entry.path, text))
         return record.get("id"), text, entry.path
 
@@ -97,17 +94,13 @@ class Doccano(Tool):
     def report(self, n_found: int) -> None:  # noqa: ARG002
         """Warn of files that are not those of one annotator; fused results alone are read without more ado."""
         used = self.files()
-        for file in super().files():
-            if stem(file) in _NO_ANNOTATORS:
-                what = "It is read as that of one worker." if file in used else "It was not used."
-                meaning = _NO_ANNOTATORS[stem(file)]
-                warn_of(f"doccano writes {meaning} to a file called {os.path.basename(file)!r}. {what}")
+        left_out = [os.path.basename(file) for file in super().files() if file not in used]
+        if left_out:
+            warn_of(f"{listing(left_out)} in {self.path!r} is not used: doccano writes it for nobody or everybody.")
         fused = {os.path.basename(entry.path) for entry in self.entries if _CONFIDENCE in entry.record}
         if fused and len(used) > 1:
             warn_of(
-                f"Labels in {listing(sorted(fused))} have a confidence, as fused results do, and count as those of one "
-                "more worker.",
-                "Fuse the files of the annotators alone.",
+                f"Labels in {listing(sorted(fused))} have a confidence, as fused results do, and count as a worker's."
             )
 
     # Writing

@@ -116,6 +116,15 @@ def read_text(path: str, errors: str) -> Generator[str]:
         yield from file
 
 
+def read_whole(path: str) -> str:
+    """All text of a file, which may be compressed."""
+    try:
+        with open_input(path) as stream:
+            return str(stream.read(), "utf-8")
+    except UnicodeDecodeError as error:
+        raise encoding_error(path) from error
+
+
 def numbered_lines(path: str, blank: bool = False) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with their numbers from 1, those that are blank only if asked for."""
     with io.BufferedReader(open_input(path)) as file:

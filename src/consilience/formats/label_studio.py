@@ -140,7 +140,7 @@ class LabelStudio(Tool):
     def key(self) -> str | None:
         """Which value of the data is the text, None if there are no regions.
 
-        It is the one in which most regions fit; if several are, names decide.
+        It is the one in which most regions fit; if several are, names decide, and then the order.
         """
         if not self.marked:
             return None
@@ -149,16 +149,8 @@ class LabelStudio(Tool):
             start, end, quote = _read_region(entry, region)
             for key, text in _texts(entry).items():
                 tally[key] += _fits(text, start, end, quote) or (quote is not None and quote in text)
-        names = {str(region.get("source") or "").removeprefix("$") for _, region in self.marked[-1:]}
-        names |= {region["to_name"] for _, region in self.marked[-1:]}
-        ranks = {key: (number, key in names) for key, number in tally.items()}
-        best = [key for key, rank in ranks.items() if rank == max(ranks.values())]
-        if len(best) > 1:
-            self.marked[-1][0].fail(
-                f"it is not clear which value of 'data' is the text: {listing(tally)}.",
-                "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
-            )
-        return best[0]
+        names = {str(region.get("source") or "").removeprefix("$"), region["to_name"]}
+        return max(tally, key=lambda key: (tally[key], key in names))
 
     def text(self, entry: Entry) -> str:
         """The value of the data in which the regions are; without regions in the file, the longest text."""
@@ -172,12 +164,6 @@ class LabelStudio(Tool):
         found: Scored = {}
         for region in marks:
             start, end, quote = _read_region(entry, region)
-            target = self.marked[0][1]["to_name"]
-            if region["to_name"] != target:
-                entry.fail(
-                    f"regions are in several texts: {shorten(target)} and {shorten(region['to_name'])}.",
-                    "Keep the annotations of one of them.",
-                )
             if not _fits(text, start, end, quote):
                 places = [match.start() for match in re.finditer(re.escape(quote), text)] if quote else []
                 if not places:

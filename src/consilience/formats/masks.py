@@ -33,7 +33,6 @@ from ..errors import (
     first_line,
     listing,
     parameter_error,
-    plural,
     warn_of,
 )
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
@@ -138,36 +137,26 @@ def are_masks(path: str) -> bool:
 
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
     """The masks in the folders of a folder, in order of name; of each file the folder and the name without suffix."""
+    shown = (file for file in Path(path).glob("*/*") if not file.parent.name.startswith("."))
     try:
-        inner = sorted(file for file in Path(path).glob("*/*") if not file.parent.name.startswith("."))
+        files = sorted(file for file in shown if not file.name.startswith("."))
     except OSError as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check its permissions.") from error
-    files = [file for file in inner if not file.name.startswith(".")]
     drawn = [file for file in files if file.suffix.lower() in (PNG, NPY) and file.is_file()]
-    others = [
-        each for each in sorted(os.listdir(path)) if not each.startswith(".") and os.path.isfile(f"{path}/{each}")
-    ]
-    others += [os.path.join(file.parent.name, file.name) for file in files if file not in drawn]
+    others = [file.name for file in files if file not in drawn]
     masks: dict[tuple[str, str], Pixels] = {}
     for file in drawn:
-        key = file.parent.name, file.stem
-        if key in masks:
-            raise InputError(f"Two files have the name {str(file.with_suffix(''))!r}.", "Keep one of them.")
         arrays = {"": read_picture(str(file))} if file.suffix.lower() == PNG else read_arrays(str(file))
-        if set(arrays) != {""}:
-            raise InputError(f"{str(file)!r} holds several arrays.", "Save each mask with numpy.save.")
-        masks[key] = arrays[""]
+        if set(arrays) != {""} or (file.parent.name, file.stem) in masks:
+            raise InputError(f"{str(file)!r} is not the only mask of its name.", "Give each mask a file of its own.")
+        masks[file.parent.name, file.stem] = arrays[""]
     if not masks:
-        seen = f"It holds {listing(others)}." if others else "It is empty."
         raise InputError(
-            f"There are no masks in {path!r}. {seen}",
+            f"There are no masks in {path!r}.",
             f"Put the masks ({PNG} or {NPY}) of each reader into a folder of their own, with one name for each image.",
         )
     if others:
-        warn_of(
-            f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
-            f"{PNG} and {NPY} files in its folders are read: {listing(others)}."
-        )
+        warn_of(f"Only {PNG} and {NPY} files in {path!r} are read, and not {listing(others)}.")
     meaning = folders or _find_meaning(path, masks)
     entries = [
         (*((name, folder) if meaning == "readers" else (folder, name)), pixels, f"mask {str(file)!r}")

@@ -81,9 +81,8 @@ class Prodigy(Tool):
         text, places = entry.need(entry.record, "text", str), list[tuple[int, int]]()
         for token in entry.entries(entry.record, "tokens", dict):
             start, end = entry.need(token, "start", int), entry.need(token, "end", int)
-            if start == end:
-                continue
-            entry.check_span(text, start, end)
+            if start < end:
+                entry.check_span(text, start, end)
             if places and start < places[-1][1]:
                 entry.fail(f"the token at {start} overlaps the one before.")
             if text[start:end].strip():
@@ -95,8 +94,8 @@ class Prodigy(Tool):
         task, worker = entry.record, _worker(entry)
         if task["answer"] == "ignore":
             return
-        is_marked, is_choice = _is_marked(task), task.get("options") is not None
-        if not is_marked and not is_choice:
+        is_marked = _is_marked(task)
+        if not is_marked and task.get("options") is None:
             yield Annotation(worker, None, {"label": task["answer"]})
         elif task["answer"] == "reject":
             said = "rejected, which is no annotation of the text" if is_marked else "rejected choices"
@@ -104,19 +103,8 @@ class Prodigy(Tool):
         elif is_marked:
             yield Annotation(worker, entry.entries(task, "spans", dict), {})
         else:
-            options = entry.entries(task, "options", dict)
-            ids = [entry.check_id(option.get("id"), "the id of an option") for option in options]
             chosen = [entry.check_id(each, "an entry of 'accept'") for each in entry.get(task, "accept", list, [])]
-            for each in chosen:
-                if each not in ids:
-                    entry.fail(f"{shorten(each)} is chosen, which is not among the options.")
-            if self.labels:
-                entry.fail("some lines are choices, others questions about one label.", "Read them apart.")
-            if not chosen and not self.are_sets:
-                entry.fail(
-                    "no option is chosen, and nobody chose several.",
-                    'Ignore the task. If options are tags, say so with "config": {"choice_style": "multiple"}.',
-                )
+            self.unused["line", "no option is chosen, and nobody chose several"] += not chosen and not self.are_sets
             yield Annotation(worker, None, {"label": chosen})
 
     @cached_property
@@ -188,7 +176,7 @@ class Prodigy(Tool):
         if task.get("options") is None:
             task["answer"] = str(verdict.label)
         else:
-            ids = {str(option["id"]): option["id"] for option in task["options"]}
+            ids = {str(option.get("id")): option.get("id") for option in entry.entries(task, "options", dict)}
             task |= {"accept": [ids.get(str(label), str(label)) for label in verdict.labels], "answer": "accept"}
         score = {} if verdict.confidence is None else {"score": verdict.confidence}
         return {**task, **score, **dict.fromkeys(_SIGNATURES, FUSED)}
