@@ -22,7 +22,6 @@ from ..limits import require_memory
 from ..options import to_path
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
 from .files import (
-    STANDARD_INPUT,
     PathLike,
     check_encoding,
     list_inputs,
@@ -34,8 +33,6 @@ from .files import (
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
-# Folders that hold such files may be meant as masks.
-_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 
 
 def say_spans(path: str, tool: str) -> NoReturn:
@@ -176,11 +173,6 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
     inputs, shared = share_format(path)
     if shared is not None:
         return [path] if shared.kind == "spans" else inputs, shared
-    if os.path.isdir(path) and any(file.lower().endswith(_PICTURES) for file in inputs):
-        raise InputError(
-            f"{path!r} holds pictures, but no folders of masks.",
-            "Put the masks (.png or .npy) of each reader into a folder of their own.",
-        )
     raise InputError(
         f"{listing(inputs)} has no suffix that can be read, nor is its content that of a known format.",
         f"Supported are {' '.join(list_suffixes(readable_formats()))}.",
@@ -196,8 +188,6 @@ def stream_rows(path: str, found: Format, wanted: Collection[str] | None = None)
     if read is None:
         say_spans(path, found.name)
     try:
-        if path == STANDARD_INPUT and not found.text:
-            raise InputError("Standard input must be CSV, TSV or JSON lines.", "Give a file.")
         if os.path.isfile(path) and os.path.getsize(path) == 0:
             raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
         rows = read(path, wanted)

@@ -18,7 +18,6 @@ from scipy.sparse import issparse
 from .. import formats as register
 from ..answers import list_names
 from ..answers.answers import Answers
-from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
 from ..errors import (
@@ -40,7 +39,7 @@ from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, SOFT_FILES, open_matrix, open_votes, read_features
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, share_format
-from .masks import PNG, are_masks, read_masks
+from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
 
 Opened: TypeAlias = Answers | Spans | Masks | Tags
@@ -106,23 +105,17 @@ def open_spans(source: Any, found: Format | None = None) -> Any:
         return source
 
 
-def open_masks(source: Any, images: Values) -> Any:
-    """The masks of some of these images at a path, if there are any; anything else as it is."""
-    if not isinstance(source, (str, os.PathLike)):
-        return source
-    path = os.fspath(source)
-    if not os.path.isdir(path):
-        return read_masks(path) if are_masks(path) else source
-    if not are_masks(path):  # pictures that are not in a folder of their reader are an error of masks
-        return read_masks(path) if any(name.lower().endswith((PNG, NPY)) for name in os.listdir(path)) else source
-    # One reader tells nothing about what folders stand for. Their names do.
-    folders = {each.name for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")}
-    return read_masks(path, folders="images" if folders <= set(map(str, images.tolist())) else "readers")
-
-
-def open_known(given: object, brought: object) -> object:
+def open_known(given: Any, brought: object) -> Any:
     """What is known of what was brought: spans or masks at a path if they are known, else what is there."""
-    return open_masks(given, brought.images) if isinstance(brought, Masks) else open_path(open_spans(given))
+    if not isinstance(brought, Masks):
+        return open_path(open_spans(given))
+    if not isinstance(given, (str, os.PathLike)) or not are_masks(os.fspath(given)):
+        return given
+    if not os.path.isdir(given):
+        return read_masks(given)
+    # One reader tells nothing about what folders stand for. Their names do.
+    folders = {each.name for each in os.scandir(given) if each.is_dir() and not each.name.startswith(".")}
+    return read_masks(given, folders="images" if folders <= set(map(str, brought.images.tolist())) else "readers")
 
 
 def find_source(path: str, format: Any = None) -> Format | None:

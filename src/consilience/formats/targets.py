@@ -79,7 +79,7 @@ def ends_as(path: str, outputs: tuple[str, ...]) -> bool:
 
 def has_table_suffix(path: str) -> bool:
     """Whether a path has the suffix of a table that can be written."""
-    return path.lower().endswith(tuple(list_suffixes(writable_formats())))
+    return any(each.fits(path) for each in writable_formats())
 
 
 def _describe(outputs: tuple[str, ...]) -> str:
@@ -135,22 +135,23 @@ def write_labels(
             "Name the format with format=, or write the table of labels itself.",
         )
     table = open_frame(labels, "the table of labels")
-
-    def read(column: str) -> list[Any]:
-        values = to_values(table.read(column)).tolist() if column in table.names else [None] * table.n_rows
-        return [None if is_missing(value) else value for value in values]
-
     items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
     names = table.lists("labels") if "labels" in table.names else None
     if names is None:
         names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
-    scores = read("confidence")
-    chances = {tag: read(f"p({tag})") for tag in {tag for each in names if isinstance(each, list) for tag in each}}
+    figures: dict[str, list[Any]] = {}
+    for name in table.names:
+        if name == "confidence" or str(name).startswith("p("):
+            values = to_values(table.read(name)).tolist()
+            figures[name] = [None if is_missing(value) else value for value in values]
+    missing = [None] * table.n_rows
     verdicts = {}
     for row, (item, label) in enumerate(zip(items, names, strict=True)):
         if label is not None:
-            own: list[Any] = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
-            verdicts[str(item)] = Verdict(label, scores[row], None if None in own else own)
+            tags = label if isinstance(label, list) else []
+            chances = [figures.get(f"p({tag})", missing)[row] for tag in tags]
+            own = None if None in chances or not isinstance(label, list) else chances
+            verdicts[str(item)] = Verdict(label, figures.get("confidence", missing)[row], own)
     write(verdicts, question, source, target)
 
 
@@ -170,27 +171,27 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
     target = to_path("path", "write_spans", path)
     if not isinstance(spans, Spans):
         raise parameter_error("spans", "write_spans", "a Spans", spans)
-    if format is None and spans.origin is None:
-        raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
     origin = spans.origin
-    chosen = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans").codec
-    assert chosen.read_spans is not None
-    assert chosen.write_spans is not None
-    if origin is None or find_span_format(origin[1], "write_spans").codec is not chosen:
-        chosen.write_spans(replace(spans, origin=None), target)
+    if format is None and origin is None:
+        raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
+    found = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans")
+    read, write = found.codec.read_spans, found.codec.write_spans
+    assert read is not None
+    assert write is not None
+    if origin is None or origin[1] != found.name:
+        write(replace(spans, origin=None), target)
         return
     with quietly():
-        now = chosen.read_spans(origin[0])
+        now = read(origin[0])
     texts = dict(zip(map(str, now.documents.tolist()), now.texts, strict=True))
-    changed = [
-        name for name, text in zip(spans.documents.tolist(), spans.texts, strict=True) if texts.get(str(name)) != text
-    ]
+    known = zip(spans.documents.tolist(), spans.texts, strict=True)
+    changed = [name for name, text in known if texts.get(str(name)) != text]
     if changed:
         raise InputError(
             f"{origin[0]!r} has changed since it was read: it has no document {listing(changed)} with the same text.",
             "Read and fuse the file again.",
         )
-    chosen.write_spans(spans, target)
+    write(spans, target)
 
 
 def write_results(found: Fused, labels: object, path: str, format: Format) -> None:
