@@ -16,8 +16,7 @@ from consilience.answers import LONG
 from consilience.answers.answers import to_long
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats
-from consilience.formats.sources import open_source
-from consilience.formats.targets import read_content
+from consilience.formats.sources import open_source, read_content
 from consilience.formats.writing import write_table
 from consilience.kinds.spans import FUSED
 from marked_texts import mark

@@ -28,8 +28,8 @@ _HOMES = {
     "scan_answers": "formats.scanning",
     "read_spans": "formats.sources",
     "read_tags": "formats.sources",
-    "write_spans": "formats.targets",
-    "write_labels": "formats.targets",
+    "write_spans": "formats.sources",
+    "write_labels": "formats.sources",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
     **{name: module for module, _, name in (entry.rpartition(".") for entry in MODELS.values())},
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from .formats.sources import read_answers as read_answers
     from .formats.sources import read_spans as read_spans
     from .formats.sources import read_tags as read_tags
-    from .formats.targets import write_labels as write_labels
-    from .formats.targets import write_spans as write_spans
+    from .formats.sources import write_labels as write_labels
+    from .formats.sources import write_spans as write_spans
     from .kinds.masks import Masks as Masks
     from .kinds.spans import Spans as Spans
     from .kinds.tags import Tags as Tags

@@ -32,7 +32,7 @@ from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
-from ..formats.targets import choose_form, list_losses, read_content, write_content
+from ..formats.sources import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tags import ONE_HOT
 from ..results.saving import HEADER

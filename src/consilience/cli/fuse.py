@@ -31,8 +31,7 @@ from ..formats.arrays import read_features
 from ..formats.files import is_folder, name_of
 from ..formats.reading import open_file
 from ..formats.scanning import FORMS, scan_answers
-from ..formats.sources import find_source, open_table, read_answers
-from ..formats.targets import choose_target, write_results
+from ..formats.sources import choose_target, find_source, open_table, read_answers, write_results
 from ..formats.writing import write_table
 from ..kinds.tags import ONE_HOT
 from ..models.base import Standalone

@@ -3,7 +3,7 @@
 A new format is a new file in this folder and one line in `FORMATS`. Importing this module costs nothing, so that the
 command line can list the formats. The file of a format is imported when the format is first used. Other files are
 shared: `files` by all formats, `annotation_tools` by annotation tools, `arrays` by masks. `reading`, `writing`,
-`sources` and `targets` use the register.
+and `sources` use the register.
 """
 
 from __future__ import annotations
