@@ -196,8 +196,7 @@ def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = 
     if isinstance(items, (str, bytes)):
         raise InputError(
             Sentence("{items} is text, and not a table or a sequence of ids.", items=items),
-            "To name the items that are in a file, read it first, or let consilience.read_answers or "
-            "consilience.fuse read it.",
+            "Read the file first, or let consilience.read_answers or consilience.fuse read it.",
             keyword="items",
         )
     if is_table(items):
@@ -403,13 +402,20 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
         if name in keys:
             continue
         cells = table.cells(name)
-        cells = cells.to_numpy(zero_copy_only=False) if isinstance(cells, pa.Array) else cells
+        if isinstance(cells, pa.Array):
+            numbers = cells.flatten()
+            width = len(numbers) // max(len(cells), 1)
+            is_even = pc.all(pc.equal(pc.list_value_length(cells), width)).as_py()
+            if width and is_even and not cells.null_count and not numbers.null_count:
+                cells = numbers.to_numpy(zero_copy_only=False).reshape(-1, width)
+            else:
+                cells = cells.to_pylist()
         if cells is None or not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in cells[:3]):
             parts.append(read_figures(table, name)[:, None])
             labels.append(str(name))
             continue
         try:
-            parts.append(np.stack(list(map(np.asarray, cells))))
+            parts.append(cells if isinstance(cells, np.ndarray) else np.stack(list(map(np.asarray, cells))))
         except ValueError as error:
             problem = f"Column {name!r} of features must hold lists of numbers of one length, and none is missing."
             raise InputError(problem, keyword="features") from error

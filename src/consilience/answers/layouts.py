@@ -44,7 +44,6 @@ from .columns import (
     encode_sorted,
     find_missing,
     find_present,
-    is_missing,
     is_present,
     join_columns,
     keep_values,
@@ -521,49 +520,48 @@ def read_entries(
         raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
-    missing = None if is_missing(missing) else missing
     if not isinstance(missing, Hashable):
         raise parameter_error("missing", "Answers.from_matrix", "a single entry of F", missing)
-    data = np.ma.getdata(matrix)
-    if data.dtype.kind in "biuf":
-        is_number = isinstance(missing, (int, float, np.number, np.bool_))
-        lost = np.isnan(data) | (data == missing if is_number else False)
-    else:
-        to_column(data.ravel(), "F")  # which refuses lists and dicts
-        gone = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
-        lost = np.fromiter(gone, bool, data.size).reshape(data.shape)
-    answered = np.asarray(~(lost | np.ma.getmaskarray(matrix)))
-    entries = data[answered]
+    data, mask = np.ma.getdata(matrix).ravel(), np.ma.getmaskarray(matrix).ravel()
+    column = to_column(data, "F")
+    there = is_present(column) & ~mask
+    if data.dtype.kind not in "biuf":
+        there &= ~(data.astype(object) == objects([missing])).astype(bool)
+    elif isinstance(missing, (int, float, np.number, np.bool_)):
+        there &= data != missing
+    answered = there.reshape(matrix.shape)
+    entries: Any = column.take(np.flatnonzero(there))
     if not len(entries):
         raise InputError(f"F has no answers: all {data.size:,} entries are missing.")
 
-    if entries.dtype == object:
-        kinds = set(map(type, entries.tolist()))
-        entries = np.array(entries.tolist()) if kinds == {int, float} else to_values(to_column(entries, "F"))
-    is_float = entries.dtype.kind == "f"
-    # A float matrix of whole numbers is an integer matrix that had to hold NaN.
-    is_whole = is_float and bool(np.all((entries == np.round(entries)) & (np.abs(entries) < 2**53)))
-    if is_whole or (entries.dtype.kind in "iu" and entries.dtype != np.uint64):
-        entries = entries.astype(np.int64)
+    if isinstance(entries, np.ndarray) and set(map(type, entries.tolist())) == {int, float}:
+        entries = to_column(np.array(entries.tolist()))
+    kind = pa.null() if isinstance(entries, np.ndarray) else entries.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        with suppress(pa.ArrowInvalid):  # a float matrix of whole numbers is an integer matrix that had to hold NaN
+            entries = pc.cast(entries, pa.int64())
+        if pa.types.is_floating(entries.type):
+            entries = pc.cast(entries, pa.float64())
     if labels is None:
-        return answered, *encode_sorted(to_column(entries.astype(np.float64) if is_float and not is_whole else entries))
+        return answered, *encode_sorted(entries)
     vocabulary = read_distinct(labels, "labels")
-    if entries.dtype.kind in "iu":
-        outside = np.flatnonzero((entries < 0) | (entries >= len(vocabulary)))
+    if not isinstance(entries, np.ndarray) and pa.types.is_integer(entries.type):
+        codes = to_values(entries)
+        outside = np.flatnonzero((codes < 0) | (codes >= len(vocabulary)))
         if len(outside):
             raise InputError(
-                f"F holds {entries[outside[0]]}, which is no index into the {len(vocabulary)} labels given.",
+                f"F holds {codes[outside[0]]}, which is no index into the {len(vocabulary)} labels given.",
                 Sentence("With {labels}, the integers of F are indices into it."),
                 Sentence("Name the entry that stands for no answer with {missing}."),
             )
-        return answered, entries.astype(np.int32), vocabulary
-    known, column = to_column(vocabulary), to_column(entries, "F")
+        return answered, codes.astype(np.int32), vocabulary
+    known = to_column(vocabulary)
     if normalise:
-        known, column = normalise_column(known), normalise_column(column)
-    codes = lookup(to_values(known), column)
+        known, entries = normalise_column(known), normalise_column(entries)
+    codes = lookup(to_values(known), entries)
     if (codes < 0).any():
         raise InputError(
-            f"F holds labels that were not named: {listing(dict.fromkeys(entries[codes < 0].tolist()))}.",
+            f"F holds labels that were not named: {listing(dict.fromkeys(to_values(entries)[codes < 0].tolist()))}.",
             Sentence("Name all labels with {labels}."),
             keyword="labels",
         )

@@ -305,13 +305,12 @@ class Table:
             is_odd = raw.dtype == nw.Object or raw.implementation.is_pandas_like()
             may_hold = isinstance(raw.dtype, (nw.List, nw.Array, nw.Object))
             raw = None if not may_hold else raw.to_list() if is_odd else raw.to_arrow()
-        if isinstance(raw, pa.ChunkedArray):
-            raw = raw.combine_chunks()
-        if isinstance(raw, pa.Array):
-            cells: Any = raw if pa.types.is_nested(raw.type) else None
+        is_plain = isinstance(raw, range) or (isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype != object)
+        if isinstance(raw, (pa.Array, pa.ChunkedArray)):
+            whole = raw.combine_chunks() if isinstance(raw, pa.ChunkedArray) else raw
+            cells: Any = whole if pa.types.is_nested(raw.type) else None
         else:
-            is_plain = isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype != object
-            cells = None if raw is None or is_plain or isinstance(raw, range) else list(raw)
+            cells = None if raw is None or is_plain else list(raw)
         if cells is None or self.rows is None:
             return cells
         return [cells[row] for row in self.rows.tolist()] if isinstance(cells, list) else cells.take(self.rows)
@@ -354,15 +353,12 @@ class Table:
         parameter : str, optional
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
-        problem, tried, taken = (
-            f"has no column {shorten(given)}",
-            [given.lower()] if isinstance(given, str) else [],
-            set[str | None](),
-        )
         if given is None:
             problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES[role][0]
-            # A column that is found for another role is not the one that was meant.
-            taken = {self.find(other) for other in (*ROLES, "gold")}
+        else:
+            problem, tried = f"has no column {shorten(given)}", [given.lower()] if isinstance(given, str) else []
+        # A column that is found for another role is not the one that was meant.
+        taken = {self.find(other) for other in (*ROLES, "gold") if given is None}
         names = {str(name).lower(): str(name) for name in self.names if name not in taken}
         close = [names[near] for word in tried for near in difflib.get_close_matches(word, names, 1, 0.65)]
         remedies: list[str | Sentence] = [f"Rename {close[0]!r}?" if close else "Rename the column that holds it."]
