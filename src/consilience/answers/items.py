@@ -402,7 +402,7 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
         if name in keys:
             continue
         cells = table.cells(name)
-        if isinstance(cells, pa.Array):
+        if isinstance(cells, pa.Array) and not pa.types.is_struct(cells.type):
             numbers = cells.flatten()
             width = len(numbers) // max(len(cells), 1)
             is_even = pc.all(pc.equal(pc.list_value_length(cells), width)).as_py()
