@@ -24,7 +24,7 @@ import distributed
 import numpy as np
 
 import consilience as cs
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 
 BLOCK_SIZE = 10_000
 N_ITERATIONS = 40

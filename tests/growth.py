@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 import consilience as cs
-from consilience.answers.answers import LAYOUTS
+from consilience.answers.layouts import LAYOUTS
 from consilience.errors import ConsilienceError
 from consilience.formats import find_by_name
 from consilience.formats.sources import open_source

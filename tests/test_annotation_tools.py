@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.answers import to_long
+from consilience.answers.layouts import to_long
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
 from consilience.formats import span_formats
 from consilience.formats.files import find_format

@@ -12,7 +12,7 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 from consilience.answers.tagging import Transitions, free_transitions
 from consilience.inference.chains import lagged_moments
 from consilience.inference.em import Parameters, Problem, infer_posterior

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
+from consilience.answers.answers import BLOCK_SIZE, cut_blocks
 from consilience.kernels import LARGE, freeze, width_of
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError
 from consilience.inference.hidden_answers import raise_to
 from effort import examples

@@ -11,7 +11,7 @@ import pytest
 import consilience as cs
 import dask_kills
 import oracles
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 from consilience.engines import ENGINES, Engine, Threads
 from consilience.engines.dask import Dask
 from consilience.errors import ParameterError

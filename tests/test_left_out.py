@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.answers.blocks import cut_blocks
+from consilience.answers.answers import cut_blocks
 from consilience.inference.workers import WORKERS
 
 N_CLASSES = 3

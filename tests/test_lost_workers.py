@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 from consilience.engines import dask as engine_module
 from consilience.engines import open_engine
 from consilience.engines.dask import Dask

@@ -10,7 +10,7 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.answers import blocks
+from consilience.answers import answers as blocks
 from consilience.errors import InputError, ParameterError
 from consilience.inference.fields import paper_couplings
 from consilience.inference.structures.field import MOST_COUPLING

@@ -15,7 +15,7 @@ import consilience as cs
 from benchmarks import record as making
 from benchmarks.real_crowds import is_present
 from command_line import run
-from consilience.answers.answers import to_long
+from consilience.answers.layouts import to_long
 from consilience.results.record import (
     INDEPENDENT,
     PAIRS,

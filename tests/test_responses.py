@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience import Answers
-from consilience.answers.answers import LAYOUTS
 from consilience.answers.columns import (
     encode_in_order_of_appearance,
     encode_sorted,
@@ -26,6 +25,7 @@ from consilience.answers.columns import (
     lookup,
     to_column,
 )
+from consilience.answers.layouts import LAYOUTS
 from consilience.answers.tables import build_frame
 from consilience.errors import InputError, ParameterError
 from effort import examples

@@ -10,7 +10,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.answers import to_long
+from consilience.answers.layouts import to_long
 from consilience.errors import InputError, ParameterError
 from consilience.formats.arrays import open_votes
 

@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.answers import LONG
-from consilience.answers.answers import to_long
+from consilience.answers.layouts import to_long
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats
 from consilience.formats.sources import open_source, read_content

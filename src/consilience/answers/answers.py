@@ -2,21 +2,28 @@
 
 Answers are sorted by item (items of a sequence stand together, in order of position), item i owns the answers
 `offsets[i]:offsets[i + 1]`, and `worker` and `label` are indices into `workers` and `labels`.
+
+Every pass over the data is `statistics = sum over blocks of step(block, parameters)`. A block is a run of whole items
+(whole sequences). Where blocks begin and end depends on the data alone, never on how many threads or machines there
+are, and sums are taken in block order: that is why results are the same to the bit wherever they are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
+from ..limits import allocate, release_mapped
 from ..options import check, check_effect, to_floats
 from . import LONG, translate
 from .classes import (
@@ -29,6 +36,7 @@ from .classes import (
     warn_of_slips,
 )
 from .columns import (
+    MANY,
     MOST_NARROW,
     SIGN,
     VERY_MANY,
@@ -41,7 +49,6 @@ from .columns import (
     find_missing,
     keep_values,
     lookup,
-    name_probabilities,
     objects,
     sort_rows,
     split_ids,
@@ -59,8 +66,14 @@ from .layouts import (
 )
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, relabel, scale_votes
-from .tables import ROLES, WHOLE, build_frame, check_spread, find_columns, open_frame, read_names
+from .tables import ROLES, WHOLE, find_columns, open_frame, read_names
 
+# Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
+# in the processor's cache and that two threads have something to share at a hundred thousand answers.
+BLOCK_SIZE = 1 << 17
+# So many rows can be told apart by codes of two bytes.
+MOST_SHORT = 1 << 16
+NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
 
@@ -767,63 +780,117 @@ def empty_responses(
     return Answers(offsets, nobody, nobody, None, workers, labels, classes, keys, normalised=normalised)
 
 
-def to_long(responses: Answers) -> Any:
-    """A table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive items. Arrays are read-only; an empty `amount` or `gold` means there are none.
 
-    Items that nobody answered have no row. Soft votes have a column p(<label>) for each label instead of one of labels.
-
-    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
-    >>> to_long(Answers.from_frame(answers)).to_pydict() == answers
-    True
+    Attributes
+    ----------
+    first_item, n_items : int
+        Index of the first item among all items, and number of items.
+    codes : int32 or uint16 array
+        For each answer, its row among those of the worker model that this block needs.
+    offsets : int64 or int32 array
+        Item i of the block owns the answers offsets[i]:offsets[i + 1].
+    rows : int64 array
+        Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
+        block reads and returns stays small when there are hundreds of thousands of workers.
+    amount : float64 array
+        The power that the likelihood of each answer is raised to, where answers have weights or near-copies count once.
+    gold : int32 array
+        Known class of each item, or -1.
+    sequences : int64 array
+        Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
+    log_prior : float64 array (n_items, K)
+        What is known of each item beside its answers, as the logarithm of a factor for each class, or empty.
+    told : boolean array
+        Whether anything is known of each item: an answer, a label, a prior of its own, or silence where that is an
+        answer. Empty if something is known of all of them.
+    total_size : int
+        Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
+        all blocks.
+    anchor : float64 array (n_items, K)
+        As `log_prior`, made of the items' own votes, or empty. It counts while labels are found, and not in calibrated
+        probabilities.
+    soft : float32 array (n_answers, K)
+        What a worker model makes of the probabilities of soft votes, or empty.
     """
-    owner = responses.item_of_answer()
-    columns = {name: column.take(owner) for name, column in _name_items(responses).items()}
-    columns["worker"] = to_column(responses.workers).take(responses.worker)
-    if responses.soft is None:
-        columns["label"] = to_column(responses.labels).take(responses.label)
-    else:
-        names = name_probabilities(responses.labels, columns)
-        columns |= dict(zip(names, map(to_column, responses.soft.T.copy()), strict=True))
-    if responses.weight is not None:
-        columns["weight"] = to_column(responses.weight)
-    return build_frame(columns, responses.backend)
+
+    first_item: int
+    n_items: int
+    codes: Codes | NDArray[np.uint16]
+    offsets: Indices | Codes
+    rows: Indices
+    amount: Floats
+    gold: Codes
+    sequences: Indices
+    log_prior: Floats
+    told: Truths
+    total_size: int
+    anchor: Floats
+    soft: Probabilities
 
 
-def to_wide(responses: Answers) -> Any:
-    """A table with one row per item and one column per worker, empty where a worker gave no answer.
+def cut_blocks(
+    responses: Answers,
+    codes: Integers,
+    n_codes: int,
+    gold: Codes | None = None,
+    known: Floats | None = None,
+    soft: Probabilities = NO_VOTES,
+) -> list[Block]:
+    """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows.
 
-    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
-    >>> to_wide(Answers.from_frame(answers)).to_pydict()
-    {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
+    `gold` are the known classes of the items, and `known` (N, K) is what else is known of them. `soft` is what the
+    worker model makes of the probabilities of each answer.
     """
-    columns = _name_items(responses)
-    names = [str(worker) for worker in responses.workers.tolist()]
-    taken = [name for name in names if name in columns]
-    if taken or len(set(names)) < len(names):
-        raise InputError(
-            f"Workers would share a column with something else: {listing(taken or names)}.",
-            "Rename them, or write one row per answer.",
+    offsets, sequences = responses.offsets, responses.sequences
+    ends: Any = range(responses.n_items + 1) if sequences is None else sequences.offsets
+    total_size = int(offsets[-1]) + responses.n_items
+    n_blocks = max(1, total_size // BLOCK_SIZE)
+    told = offsets[1:] > offsets[:-1]
+    if gold is not None:
+        told |= gold >= 0
+    if known is not None:
+        told |= (known != 0).any(axis=1)
+    # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
+    # which kernels are compiled.
+    many = total_size >= MANY
+    all_told = responses.silence_counts or bool(told.all())
+    # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
+    targets = np.linspace(0, total_size, n_blocks + 1).astype(np.int64).tolist()
+    cuts = sorted({bisect_left(ends, target, key=lambda end: int(offsets[end]) + int(end)) for target in targets})
+    bounds = [int(ends[cut]) for cut in cuts]
+    nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
+    room = allocate((responses.n_responses, 4), np.uint8)  # for the codes of all blocks
+    blocks = []
+    for (first, start), (last, stop) in pairwise(zip(cuts, bounds, strict=True)):
+        answers = slice(int(offsets[start]), int(offsets[stop]))
+        used = np.zeros(n_codes, bool)
+        used[codes[answers]] = True
+        rows = np.flatnonzero(used)
+        local = (np.cumsum(used, dtype=np.int32) - np.int32(1)).take(codes[answers])
+        short = many and len(rows) <= MOST_SHORT
+        kept: Any = room[answers].reshape(-1).view(np.uint16 if short else np.int32)[: len(local)]
+        kept[:] = local
+        blocks.append(
+            Block(
+                first_item=start,
+                n_items=stop - start,
+                codes=freeze(kept),
+                offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
+                rows=freeze(rows),
+                amount=nothing if responses.amount is None else freeze(responses.amount[answers]),
+                gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
+                sequences=freeze(
+                    np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
+                ),
+                log_prior=unknown if known is None else freeze(known[start:stop].copy()),
+                told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
+                total_size=total_size,
+                anchor=unknown,
+                soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,
+            )
         )
-    check_spread(responses.n_items, len(names), responses.n_responses)
-    codes = np.full((len(names), responses.n_items), -1, np.int64)
-    codes[responses.worker, responses.item_of_answer()] = responses.label
-    if np.count_nonzero(codes >= 0) < responses.n_responses:
-        raise InputError(
-            "Some answers are spread over several labels, and a cell holds one.", "Write one row per answer."
-        )
-    labels = objects([*responses.labels.tolist(), None])  # the last of which is that of the code -1
-    for name, row in zip(names, codes, strict=True):
-        columns[name] = to_column(labels[row])
-    return build_frame(columns, responses.backend)
-
-
-def _name_items(responses: Answers) -> dict[str, Column]:
-    """What identifies the items, and their known labels if there are any."""
-    columns = responses.key_columns()
-    if responses.gold:
-        columns["gold"] = to_column([responses.gold.get(item) for item in responses.items.tolist()])
-    return columns
-
-
-# What answers can be written as, by the names that users give them.
-LAYOUTS: dict[str, Callable[[Answers], Any]] = {"long": to_long, "wide": to_wide}
+        release_mapped()
+    return blocks

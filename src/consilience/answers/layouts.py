@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from . import Names
 from .classes import normalise_column
 from .columns import (
     Codes,
+    Column,
     Values,
     are_distinct,
     decode_categories,
@@ -48,13 +49,14 @@ from .columns import (
     join_columns,
     keep_values,
     lookup,
+    name_probabilities,
     objects,
     share_categories,
     to_column,
     to_values,
 )
 from .items import NAMED, Sequences, encode_items, key_of, read_keys
-from .tables import Table, read_column, read_distinct, read_figures, read_names, refuse_roles
+from .tables import Table, build_frame, check_spread, read_column, read_distinct, read_figures, read_names, refuse_roles
 
 if TYPE_CHECKING:
     from .answers import Answers
@@ -566,3 +568,70 @@ def read_entries(
             keyword="labels",
         )
     return answered, codes.astype(np.int32), vocabulary
+
+
+# ----------------------------------------------------------------------------------------------------- writing them
+
+
+def to_long(responses: Answers) -> Any:
+    """A table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
+
+    Items that nobody answered have no row. Soft votes have a column p(<label>) for each label instead of one of labels.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> from consilience import Answers
+    >>> to_long(Answers.from_frame(answers)).to_pydict() == answers
+    True
+    """
+    owner = responses.item_of_answer()
+    columns = {name: column.take(owner) for name, column in _name_items(responses).items()}
+    columns["worker"] = to_column(responses.workers).take(responses.worker)
+    if responses.soft is None:
+        columns["label"] = to_column(responses.labels).take(responses.label)
+    else:
+        names = name_probabilities(responses.labels, columns)
+        columns |= dict(zip(names, map(to_column, responses.soft.T.copy()), strict=True))
+    if responses.weight is not None:
+        columns["weight"] = to_column(responses.weight)
+    return build_frame(columns, responses.backend)
+
+
+def to_wide(responses: Answers) -> Any:
+    """A table with one row per item and one column per worker, empty where a worker gave no answer.
+
+    >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
+    >>> from consilience import Answers
+    >>> to_wide(Answers.from_frame(answers)).to_pydict()
+    {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
+    """
+    columns = _name_items(responses)
+    names = [str(worker) for worker in responses.workers.tolist()]
+    taken = [name for name in names if name in columns]
+    if taken or len(set(names)) < len(names):
+        raise InputError(
+            f"Workers would share a column with something else: {listing(taken or names)}.",
+            "Rename them, or write one row per answer.",
+        )
+    check_spread(responses.n_items, len(names), responses.n_responses)
+    codes = np.full((len(names), responses.n_items), -1, np.int64)
+    codes[responses.worker, responses.item_of_answer()] = responses.label
+    if np.count_nonzero(codes >= 0) < responses.n_responses:
+        raise InputError(
+            "Some answers are spread over several labels, and a cell holds one.", "Write one row per answer."
+        )
+    labels = objects([*responses.labels.tolist(), None])  # the last of which is that of the code -1
+    for name, row in zip(names, codes, strict=True):
+        columns[name] = to_column(labels[row])
+    return build_frame(columns, responses.backend)
+
+
+def _name_items(responses: Answers) -> dict[str, Column]:
+    """What identifies the items, and their known labels if there are any."""
+    columns = responses.key_columns()
+    if responses.gold:
+        columns["gold"] = to_column([responses.gold.get(item) for item in responses.items.tolist()])
+    return columns
+
+
+# What answers can be written as, by the names that users give them.
+LAYOUTS: dict[str, Callable[[Answers], Any]] = {"long": to_long, "wide": to_wide}

@@ -22,7 +22,7 @@ import click
 from .. import formats as register
 from ..answers import DIALECTS
 from ..answers import LONG as LONG_FORM
-from ..answers.answers import LAYOUTS
+from ..answers.layouts import LAYOUTS
 from ..answers.previews import fit_text
 from ..api import load
 from ..documents.document import Column, Document, Fact, Facts, Part, Table, Text

@@ -24,8 +24,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.blocks import Block
+from ..answers.answers import Answers, Block
 from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
 from ..kernels import Floats

@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.answers import Budget
-from ..answers.blocks import Block
+from ..answers.answers import Block, Budget
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..engines import Engine, Placed

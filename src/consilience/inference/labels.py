@@ -17,8 +17,7 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.blocks import NO_VOTES, cut_blocks
+from ..answers.answers import NO_VOTES, Answers, cut_blocks
 from ..answers.classes import are_ranks, to_numbers
 from ..answers.columns import Values
 from ..answers.graph import Graph

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.blocks import NO_VOTES, Block, cut_blocks
+from ..answers.answers import NO_VOTES, Answers, Block, cut_blocks
 from ..answers.columns import Values, lookup, to_column
 from ..answers.gold import Gold
 from ..answers.items import Features, ItemPriors, add_priors

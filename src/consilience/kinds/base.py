@@ -18,11 +18,12 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..answers.answers import LAYOUTS, Answers
+from ..answers.answers import Answers
 from ..answers.classes import FEWEST_LABELS, are_measured
 from ..answers.columns import Column, Indices, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
+from ..answers.layouts import LAYOUTS
 from ..errors import Sentence, listing, plural, shorten, warn_of
 
 Brought = TypeVar("Brought")

@@ -128,7 +128,7 @@ class Simulation:
         0.874
         0.930
         """
-        from ..answers.blocks import cut_blocks
+        from ..answers.answers import cut_blocks
         from ..answers.tagging import free_transitions
         from ..engines import Threads
         from ..inference.em import decode_labels, infer_posterior

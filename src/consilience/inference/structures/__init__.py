@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.answers import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze, width_of
 from .. import fit_distribution, log_of, weigh_logs

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.answers import Block
 from ...answers.tagging import Transitions
 from ...kernels import Floats, freeze, width_of
 from .. import fit_distribution, log_of, weigh_logs

@@ -30,7 +30,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.answers import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from . import IndependentParameters, Structure, StructureParameters, Summary, Trail

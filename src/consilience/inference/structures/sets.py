@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from scipy.special import xlogy
 
-from ...answers.blocks import Block
+from ...answers.answers import Block
 from ...kernels import Floats, freeze
 from . import Structure, StructureParameters, Summary
 

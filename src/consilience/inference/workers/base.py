@@ -24,8 +24,7 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.answers import Answers
-from ...answers.blocks import Block
+from ...answers.answers import Answers, Block
 from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence, plural

@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.answers import Block
 from ...kernels import Floats, freeze, read_only, width_of
 from .. import weigh_logs
 

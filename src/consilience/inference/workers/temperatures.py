@@ -45,8 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ...answers.answers import Answers
-from ...answers.blocks import Block
+from ...answers.answers import Answers, Block
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
