@@ -136,7 +136,7 @@ class Masks:
     @classmethod
     def from_arrays(
         cls,
-        arrays: object,
+        arrays: Any,
         *,
         readers: ArrayLike | None = None,
         classes: Mapping[int, Any] | None = None,
@@ -163,11 +163,8 @@ class Masks:
         >>> cs.Masks.from_arrays(np.zeros((5, 64, 48), int))
         Masks(1 image of 5 readers: 3,072 pixels, 1 class: 0)
         """
-        if isinstance(arrays, Mapping):
-            if readers is not None:
-                raise parameter_error("readers", "Masks.from_arrays", "None, since the dicts name the readers", readers)
-            given = arrays
-        else:
+        given = arrays
+        if not isinstance(given, Mapping):
             stack = to_whole_numbers(arrays, "The array")
             if stack.ndim - 1 not in NEIGHBOURHOODS or not len(stack):
                 raise InputError(
@@ -176,16 +173,15 @@ class Masks:
                     "For several images, give a dict: {image: {reader: array}}.",
                 )
             check_readers(len(stack))
-            names = read_names(readers, len(stack), "readers")
-            given = {0: dict(zip(names.tolist(), stack, strict=True))}
-        odd = next((image for image, by_reader in given.items() if not isinstance(by_reader, Mapping)), None)
-        if odd is not None:
-            raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {odd: given[odd]})
-        entries = [
-            (image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}")
-            for image, by_reader in given.items()
-            for reader, array in by_reader.items()
-        ]
+            given = {0: dict(zip(read_names(readers, len(stack), "readers").tolist(), stack, strict=True))}
+        elif readers is not None:
+            raise parameter_error("readers", "Masks.from_arrays", "None, since the dicts name the readers", readers)
+        entries = []
+        for image, by_reader in given.items():
+            if not isinstance(by_reader, Mapping):
+                raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {image: by_reader})
+            for reader, array in by_reader.items():
+                entries.append((image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}"))
         return encode_masks(entries, classes, missing)
 
     def to_responses(self) -> Answers:
@@ -353,33 +349,27 @@ def _name_values(values: Indices, classes: Mapping[Any, Any] | None) -> tuple[Va
     """The classes, the value that stands for each, and the class of each of `values`."""
     if not len(values):
         raise InputError("The masks have no answers: every pixel of them is missing.")
-    is_dict = isinstance(classes, Mapping) and classes and all(map(is_whole, classes))
-    if classes is not None and not is_dict:
+    names = dict(zip(values.tolist(), values.tolist(), strict=True)) if classes is None else classes
+    if not (isinstance(names, Mapping) and names and all(map(is_whole, names))):
         raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
-    if max(len(values), len(classes or ())) > MOST_CLASSES:
+    if max(len(values), len(names)) > MOST_CLASSES:
         raise InputError(
             f"The masks hold {len(values):,} different values: {listing(values.tolist())}. There can be {MOST_CLASSES} "
             "classes.",
             "Check that these are masks of classes, and not images, or numbers of single objects.",
         )
-    if classes is None:
-        return values, values, np.arange(len(values), dtype=np.int8)
-    unnamed = [value for value in values.tolist() if value not in classes]
+    unnamed = [value for value in values.tolist() if value not in names]
     if unnamed:
         raise InputError(
-            f"The masks hold {listing(unnamed)}, and only {listing(classes)} have a name.",
+            f"The masks hold {listing(unnamed)}, and only {listing(names)} have a name.",
             Sentence("Name all values with {classes}."),
             Sentence("If it is the value of pixels without an answer, name it with {missing}."),
             keyword="classes",
         )
-    codes, labels = encode_in_order_of_appearance(to_column(list(classes.values()), "Names of classes"))
-    code_of = dict(zip(classes, codes.tolist(), strict=True))
-    first = np.unique(codes, return_index=True)[1]
-    return (
-        labels,
-        np.array(list(classes), np.int64)[first],
-        np.array([code_of[each] for each in values.tolist()], np.int8),
-    )
+    codes, labels = encode_in_order_of_appearance(to_column(list(names.values()), "Names of classes"))
+    code_of, first = dict(zip(names, codes.tolist(), strict=True)), np.unique(codes, return_index=True)[1]
+    of_values = np.array([code_of[each] for each in values.tolist()], np.int8)
+    return labels, np.array(list(names), np.int64)[first], of_values
 
 
 # ------------------------------------------------------------------------------------------------------ known masks
