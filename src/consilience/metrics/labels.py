@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..answers.tagging import BEGIN, INSIDE, OUTSIDE, find_spans, split_tags
 from ..errors import InputError, first_line, listing, shorten
 from ..kernels import Floats
-from ..options import to_floats
+from ..options import is_whole
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]
@@ -144,7 +144,8 @@ def as_labels(values: Labels, name: str) -> list[Hashable]:
     try:
         distinct = dict.fromkeys(labels)
     except TypeError:
-        raise InputError(f"The {name} must hold hashable labels. Got {_first_unhashable(labels)} among them.") from None
+        odd = next((each for each in labels if not isinstance(each, Hashable) or isinstance(each, tuple)), labels)
+        raise InputError(f"The {name} must hold hashable labels. Got {shorten(odd)} among them.") from None
     if any(map(_is_null, distinct)):
         n_null = sum(map(_is_null, labels))
         raise InputError(f"The {name} hold {n_null} nulls among {len(labels)} labels. Drop those items first.")
@@ -203,15 +204,6 @@ def _is_null(label: Hashable) -> bool:
         return label is None or bool(label != label)  # NaN and NaT differ from themselves
     except TypeError:  # pandas.NA has no truth value
         return True
-
-
-def _first_unhashable(labels: list[Hashable]) -> str:
-    for label in labels:
-        try:
-            hash(label)
-        except TypeError:
-            return shorten(label)
-    return "one"
 
 
 # ------------------------------------------------------------------------------------------------- labels on a scale
@@ -371,69 +363,58 @@ def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) ->
     >>> count_invalid_transitions([["O", "I-PER"], ["B-PER", "I-LOC", "I-LOC"]])
     2
     """
-    flat, sizes = _flatten(tags, lengths)
+    flat, first = _flatten(tags, lengths)
     prefix, kind = split_tags(flat)
     before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
-    before[_firsts(sizes)] = OUTSIDE
+    before[first] = OUTSIDE
     follows = np.isin(before, (BEGIN, INSIDE)) & (kind == kind_before)
     return int(((prefix == INSIDE) & ~follows).sum())
 
 
-def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The index of the first token of each sequence."""
-    return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-
-
 def _both(gold: object, predicted: object, lengths: ArrayLike | None) -> Iterator[NDArray[np.int64]]:
-    """Yield the spans of both as rows, as `_rows` does, with types numbered alike; all tokens are one document."""
-    true, true_lengths = _flatten(gold, lengths)
-    found, found_lengths = _flatten(predicted, lengths)
-    if not np.array_equal(true_lengths, found_lengths):
+    """Yield the spans of both as rows, as `score_spans` takes them; all tokens are one document."""
+    (true, first), (found, also) = _flatten(gold, lengths), _flatten(predicted, lengths)
+    if not np.array_equal(first, also):
         raise InputError(
-            f"gold has {len(true):,} tags in {len(true_lengths):,} sequences, predicted {len(found):,} in "
-            f"{len(found_lengths):,}: they must be of the same tokens."
+            f"gold has {len(true):,} tags in {first.sum():,} sequences, predicted {len(found):,} in {also.sum():,}: "
+            "they must be of the same tokens."
         )
-    first = np.zeros(len(true), bool)
-    first[_firsts(true_lengths)] = True
     prefix, kind = split_tags([*true, *found])
     for part in (slice(0, len(true)), slice(len(true), None)):
         start, stop = find_spans(prefix[part], kind[part], first)
         yield np.stack([kind[part][start], np.zeros_like(start), start, stop], axis=1)
 
 
-def _flatten(tags: object, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:
-    entries = _to_list(tags)
-    if entries and lengths is None and not isinstance(entries[0], str):
-        nested = [sequence for sequence in map(_to_list, entries) if sequence]
-        entries = [tag for sequence in nested for tag in sequence]
-        sizes = np.array([len(sequence) for sequence in nested])
+def _flatten(tags: object, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.bool_]]:
+    """All tags in a row, and whether each is the first of its sequence."""
+    entries = _to_list(tags, "Tags must be lists of lists of tags, or one list of them")
+    if lengths is not None:
+        problem = "lengths must be a list of whole numbers >= 0"
+        sizes = _to_list(lengths, problem)
+        if not all(is_whole(size) and size >= 0 for size in sizes):
+            raise InputError(f"{problem}. Got {shorten(lengths)} instead.")
+        if sum(sizes) != len(entries):
+            raise InputError(f"lengths sum to {sum(sizes):,}, but there are {len(entries):,} tags.")
+    elif entries and not isinstance(entries[0], str):
+        sequences = [_to_list(each, "Tags must be lists of lists of tags, or one list of them") for each in entries]
+        entries, sizes = [tag for sequence in sequences for tag in sequence], list(map(len, sequences))
     else:
-        sizes = np.array([len(entries)]) if lengths is None else _read_lengths(lengths, len(entries))
+        sizes = [len(entries)]
     if not entries:
         raise InputError("There are no tags to score.")
-    return entries, sizes[sizes > 0]
+    first = np.zeros(len(entries) + 1, bool)
+    first[np.cumsum([0, *sizes])] = True
+    return entries, first[:-1]
 
 
-def _to_list(values: object) -> list[Any]:
+def _to_list(values: object, problem: str) -> list[Any]:
     try:
         entries = values.tolist() if hasattr(values, "tolist") else list(values)  # type: ignore[call-overload]
     except TypeError:
         entries = None
     if not isinstance(entries, list):
-        raise InputError(f"Tags must be lists of lists of tags, or one list of them. Got {shorten(values)} instead.")
+        raise InputError(f"{problem}. Got {shorten(values)} instead.")
     return entries
-
-
-def _read_lengths(lengths: ArrayLike, n_tags: int) -> NDArray[np.int64]:
-    try:
-        sizes = to_floats(lengths)
-    except ValueError as error:
-        raise InputError(f"lengths must be whole numbers; {first_line(error)}.") from error
-    if sizes.ndim != 1 or not ((sizes >= 0) & (sizes == np.floor(sizes)) & (sizes < np.inf)).all():
-        raise InputError(f"lengths must be whole numbers >= 0. Got {shorten(lengths)} instead.")
-    if sizes.sum() != n_tags:
-        raise InputError(f"lengths sum to {sizes.sum():,.0f}, but there are {n_tags:,} tags.")
-    return sizes.astype(np.int64)
 
 
 def score_spans(known: NDArray[np.int64], said: NDArray[np.int64]) -> dict[str, SpanScore]:
