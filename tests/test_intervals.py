@@ -115,7 +115,7 @@ def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
     right = np.diagonal(model.confusion_, axis1=1, axis2=2)
-    return intervals.Estimates(model.result_.learned, pseudo_counts, prior_is_known, judged, right)
+    return intervals.Estimates(model.result_.learned, model.prior_, pseudo_counts, prior_is_known, judged, right)
 
 
 def test_worth_and_centre_of_answers():

@@ -12,7 +12,7 @@ import consilience as cs
 from command_line import run
 from consilience.checks import register
 from consilience.inference import em
-from consilience.results import drift, fitting, worker_report
+from consilience.results import fitting, worker_report
 
 CROWD = cs.simulate.independent(300, n_workers=8, n_classes=3, seed=1)
 # Attributes that belong to other models, or say why there is nothing.
@@ -56,7 +56,7 @@ def test_a_report_computes_nothing_twice(tmp_path, monkeypatch):
     file.write_text("item,worker,label,time\n" + "".join(f"{i},{w},{k},{n}\n" for n, (i, w, k) in enumerate(rows)))
     arguments = ("--order", "time", "-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html")
     assert run("fuse", file, *arguments).exit_code == 0  # imports everything
-    functions = (worker_report.tabulate_workers, drift.tabulate_drift, fitting.take_vote, em.run_em)
+    functions = (worker_report.tabulate_workers, worker_report.tabulate_drift, fitting.take_vote, em.run_em)
     calls, checks = count_calls(monkeypatch, *functions), count_checks(monkeypatch)
     assert run("fuse", file, *arguments).exit_code == 0
     assert calls == {"tabulate_workers": 1, "tabulate_drift": 1, "take_vote": 1, "run_em": 1}

@@ -11,8 +11,8 @@ import pytest
 
 import consilience as cs
 from consilience.inference.workers.ordinal import OrdinalWorkers, rate
-from consilience.results import raters
-from consilience.results.raters import CARELESS, FIGURES, SPREADS, STEP, find_raters, list_biases
+from consilience.results import chance
+from consilience.results.chance import CARELESS, FIGURES, SPREADS, STEP, find_raters, list_biases
 
 
 def draw_ratings(seed, n_items=400, n_raters=40, per_item=3):
@@ -52,7 +52,7 @@ def find_slowly(counts, pairs, n_classes):
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     mean, variance = 0.0, 1.0
     shares = {pair: 1 / len(SPREADS) / len(CARELESS) for pair in itertools.product(SPREADS, CARELESS)}
-    for last in (False,) * raters.ROUNDS + (True,):
+    for last in (False,) * chance.CROWD_ROUNDS + (True,):
         prior = np.exp(-((bias - mean) ** 2) / 2 / variance)
         prior /= prior.sum() / len(shares)
         posterior = likelihood * prior * [shares[s, e] for _, s, e in types]
@@ -68,7 +68,7 @@ def find_slowly(counts, pairs, n_classes):
         below, ends = 0.0, []
         for b in list_biases(n_classes):
             mass = each[bias == b].sum()
-            ends += [b - STEP / 2 + STEP * (q - below) / mass - mean for q in raters.TAILS if below < q <= below + mass]
+            ends += [b - STEP / 2 + STEP * (q - below) / mass - mean for q in chance.TAILS if below < q <= below + mass]
             below += mass
         found.append([each @ bias - mean, *ends, each @ spread, each @ careless])
     return np.array(found)

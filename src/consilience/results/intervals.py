@@ -142,15 +142,11 @@ class Estimates(NamedTuple):
     """What was learned, as far as intervals depend on it."""
 
     learned: Learned
+    prior: Floats  # (K,): the class shares
     pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     prior_is_known: bool
     judged: Truths  # (N,): whether answers to an item are judged by others
     right: Floats  # (M, K): the probability that an answer of each worker is right
-
-    @property
-    def prior(self) -> Floats:
-        """The class shares, (K,)."""
-        return self.learned.structure.mean
 
 
 class Sums(NamedTuple):
@@ -192,7 +188,8 @@ def are_checked(r: Answers, gold: Gold | None, is_linked: bool) -> bool:
     n_known = 0 if gold is None else gold.n_known
     if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
         return True
-    return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
+    n_checked = np.count_nonzero(find_judged(r, None, None))
+    return bool(n_checked >= max(LEAST_CHECKED * n_answered, 1))
 
 
 def is_share_checked(n_checked: float, n_all: float) -> bool:
@@ -201,7 +198,7 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
     >>> is_share_checked(1, 300), is_share_checked(30, 300), is_share_checked(0, 0)
     (False, True, False)
     """
-    return n_checked > 0 and bool(n_checked >= LEAST_CHECKED * n_all)
+    return n_checked > 0 and n_checked >= LEAST_CHECKED * n_all
 
 
 # ------------------------------------------------------------------------------------------------------ the intervals
@@ -217,6 +214,7 @@ def gather_estimates(
     right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
     return Estimates(
         learned,
+        learned.structure.mean,
         np.asarray(prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
         find_judged(r, source.gold, problem.graph),
@@ -299,19 +297,22 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
         counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
         judged += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
         if size:
-            votes, variances = sum_by_item(r, right, expected, run)
+            surprise, variances = sum_by_item(r, right, expected, run)
             away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
-            score = np.concatenate([q * votes, away], axis=1)[:, :size]
+            score = np.concatenate([q * surprise, away], axis=1)[:, :size]
             scores[0] += score.T @ score
-            lack += np.sum(q**2 * (variances - votes**2), axis=0)
+            lack += np.sum(q**2 * (variances - surprise**2), axis=0)
             if r.sequences is not None:
                 together = sum_sequences(score, r.sequences.offsets, run)
                 scores[1] += together.T @ together
     n_sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
+    votes = np.zeros(3)
+    if r.n_responses and (r.sequences is not None or r.amount is not None):
+        votes = compare_votes(r, posterior, chances if earlier is None else chances + earlier.chances)
     own = Sums(
         chances,
         judged,
-        compare_votes(r, posterior, chances if earlier is None else chances + earlier.chances),
+        votes,
         np.pad(scores, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
         lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
@@ -369,10 +370,8 @@ def compare_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
 
     A vote is all that a worker says about an item. Units are sequences, or items where answers have weights. Sums are
     of deviations from the worker's accuracy, which is that of `chances`: of these answers, and of others if there are
-    any. Zeros where votes are independent by definition, or do not vary.
+    any. Zeros where votes do not vary.
     """
-    if r.n_responses == 0 or (r.sequences is None and r.amount is None):
-        return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances)
     order = np.argsort(r.worker, kind="stable")  # items and units of a worker are in order already
     owner, item, weight = r.worker[order], r.item_of_answer()[order], r.weights()[order]

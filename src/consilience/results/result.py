@@ -256,7 +256,7 @@ class Result:
     # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
     # functions whose silence is ignored.
     chance: Floats | None = None
-    # Of raters on a scale, see `consilience.results.raters`; None for other workers, and for streams.
+    # Of raters on a scale, see `consilience.results.chance`; None for other workers, and for streams.
     raters: Floats | None = None
     # The worker table; see `Model.worker_report`.
     workers: Mapping[str, Column] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a fit says about each worker.
+r"""What a fit says about each worker.
 
 **How sure workers are who give probabilities**, compared with how often they are right. With q the calibrated posterior
 of an item and x the logarithms of a worker's probabilities, as for learned temperatures
@@ -8,6 +8,37 @@ of an item and x the logarithms of a worker's probabilities, as for learned temp
 
 Here the own vote is a part of q: what is expected of a calibrated posterior, given one vote, is how probable classes
 are by this vote. Leaving it out would make all workers look too sure, since the others err too.
+
+**Drift**: whether the accuracy of a worker changes, from the first third of the answers to the last.
+
+**Judged by others.** Let m be a worker with the matrix :math:`\Gamma_m`, and q the posterior of an item by the answers
+of all others (known labels are certain). The answer l of m is right with probability :math:`p = q_l`. If m is as
+accurate as always, p has the mean and the variance
+
+.. math:: e = \sum_{k, l} q_k \Gamma_{kl} q_l, \quad v = \sum_{k, l} q_k \Gamma_{kl} q_l^2 - e^2
+
+and if the probability of the right label is larger by :math:`\delta`, the mean of :math:`p - e` is :math:`\delta d`:
+
+.. math:: d = \sum_k q_k \Big( q_k - \sum_{l \ne k} \frac{\Gamma_{kl}}{1 - \Gamma_{kk}} q_l \Big)
+
+**Difficulty.** Items may be harder at the end, which is no drift. On a hard item, a share h of the answers of all
+workers is drawn from what each says on the whole, :math:`a_l = \sum_k \pi_k \Gamma_{kl}`. The mean of :math:`p - e` is
+then :math:`- h x`, with :math:`x = e - \sum_l a_l q_l`. So with :math:`r = p - e`, and b the others who answered the
+item,
+
+.. math:: y = r_m - x_m \frac{\sum_b x_b r_b / v_b}{\sum_b x_b^2 / v_b}, \quad
+          \frac{1}{w} = v_m + \frac{x_m^2}{\sum_b x_b^2 / v_b}
+
+is what an answer says of the worker alone, and its weight. (0.05 is added to each v.) Items with fewer than three
+workers, and no known label, say nothing: two who disagree are equally suspect. Who changes beyond chance, compared with
+the median of all workers, is none of the others in a second round: where one of a few learns, all others seem to get
+worse.
+
+**Early and late.** In each third, :math:`\delta = \sum w d y / \sum w d^2`, with a variance from sums over units: items
+or sequences. The difference has an interval with quantiles of Student's t. Difficulty may concern some workers more
+than others: 0.4 times the difference of what was subtracted for it is added on both sides. The accuracy of a worker is
+said to fall if it falls by at least 0.05, if zero is not in the interval, and if chance is ruled out for all workers
+together at the level 0.05 (Holm's method).
 """
 
 from __future__ import annotations
@@ -17,17 +48,18 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
+from ..inference.sources import assign_groups
 from ..inference.workers.priors import START
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
 from ..kernels import Floats, Truths
-from . import raters
-from .chance import BY_CHANCE
+from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
 from .intervals import informativeness, judge_voters
-from .result import Guidance, Labels, Result
+from .result import Guidance, Labels, Result, weigh_copies
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -54,6 +86,16 @@ MOST_ENTRIES, MOST_MADE = 1 << 20, 1 << 24
 # How sure workers are: Newton's steps, what is added to the curvature, the least probability, and about how many votes
 # are looked at.
 STEPS, RIDGE, FLOOR, ENOUGH_VOTES = 25, 1e-3, 1e-4, 200_000
+# Drift: workers are not judged by fewer answers in all, nor by fewer items or sequences in each third.
+FEWEST_ANSWERS, FEWEST_UNITS = 20, 4
+LEVEL = 0.05
+# A smaller fall is not worth a remark.
+LEAST_FALL = 0.05
+# Share of the correction for difficulty that may be wrong.
+DOUBT = 0.4
+LEAST_VARIANCE = 0.05
+# Less is rounding.
+NOTHING, TINY = 1e-6, 1e-150
 
 
 def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column] | None]:
@@ -94,17 +136,15 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     if learned is not None and learned.kind == "ordinal":
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
-        figures = np.full((n_workers, len(raters.FIGURES)), np.nan) if found.raters is None else found.raters.copy()
+        figures = np.full((n_workers, len(FIGURES)), np.nan) if found.raters is None else found.raters.copy()
         figures[unjudged] = np.nan
-        contrary, biased = raters.are_contrary(learned.counts, said), raters.remark_on_bias(figures)
-        further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(raters.FIGURES)}
+        contrary, biased = are_contrary(learned.counts, said), remark_on_bias(figures)
+        further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(FIGURES)}
     by_figures = np.where(dull, "uninformative", np.where(contrary, "contrary", biased)).tolist()
     accused = find_accused(found)
     says_one = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
     drift = None
     if given is not None and given.order is not None and (learned is not None or vote_is_made):
-        from .drift import tabulate_drift
-
         drift = tabulate_drift(found, np.where(unjudged, np.nan, accuracy))
     falls = [""] * n_workers if drift is None else to_values(drift["remarks"]).tolist()
     group = np.zeros(n_workers, np.int64)
@@ -232,6 +272,131 @@ def measure_sureness(r: Answers, posterior: Floats) -> Floats:
         spread = np.bincount(worker, np.einsum("nk,nk->n", said, (votes - mean[:, None]) ** 2), r.n_workers)
         factor = np.clip(factor + 0.7 * slope / (spread + RIDGE), LEAST, MOST)
     return np.where(np.bincount(worker, minlength=r.n_workers) > 0, factor, np.nan)
+
+
+def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
+    """The columns of `Model.drift_report` after the first; `accuracy` (M,) is that over all answers."""
+    n_workers, given = len(accuracy), found.answers
+    r = weigh_copies(found, given, np.arange(n_workers))
+    item, worker, weight = r.item_of_answer(), r.worker.astype(np.int64), r.weights()
+    copies = assign_groups(found.copies, n_workers)
+    group = np.where(copies > 0, copies - 1, len(found.copies) + np.arange(n_workers))
+    pairs, pair = np.unique(item * (len(found.copies) + n_workers) + group[worker], return_inverse=True)
+    n_others = np.bincount(pairs // (len(found.copies) + n_workers), minlength=r.n_items)[item] - 1
+
+    def sum_others(values: Floats) -> Floats:
+        return sum_by(item, values, r.n_items)[item] - sum_by(pair, values, len(pairs))[pair]
+
+    # What others say of the item of each answer.
+    matrix = found.learned.confusion[:, :, : r.n_labels]
+    logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], TINY))
+    q = np.log(np.maximum(found.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
+    q = np.exp(q - q.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    known = np.full(r.n_items, -1) if found.given.gold is None else found.given.gold.codes
+    is_known = known[item] >= 0
+    q[is_known] = np.eye(r.n_classes)[known[item[is_known]]]
+
+    # How right each answer is, and how right it is expected to be.
+    named, klass = np.flatnonzero(r.class_of_label >= 0), r.class_of_label[r.label]
+    chances, residual = q[:, r.class_of_label[named]], np.where(klass >= 0, q[np.arange(len(q)), klass], 0.0)
+    expected, squares, slope = np.zeros((3, len(q)))
+    for k, label in enumerate(r.label_of_class.tolist()):
+        rows = matrix[:, k, named][worker]
+        hit = np.einsum("al,al->a", rows, chances)
+        own = matrix[worker, k, label] if label >= 0 else np.zeros(len(q))
+        expected += q[:, k] * hit
+        squares += q[:, k] * np.einsum("al,al,al->a", rows, chances, chances)
+        slope += q[:, k] * (q[:, k] - (hit - own * q[:, k]) / np.maximum(1 - own, TINY))
+    by_chance = np.einsum("al,al->a", (found.prior @ matrix)[:, named][worker], chances)
+    residual -= expected
+    variance, hard = np.maximum(squares - expected**2, 0.0) + LEAST_VARIANCE, expected - by_chance
+
+    time = rank_times(worker, r.orders())
+    judged = ~np.isnan(time) & (n_others + is_known >= 2) & (slope > NOTHING)
+    owner = r.owners_of(item)
+    period = np.where(time < 1 / 3, 0, np.where(time > 2 / 3, 1, -1))
+    n_answers = np.bincount(worker[judged], minlength=n_workers)
+    reference = np.ones(n_workers, bool)
+    for _ in range(2):
+        counts = reference[worker]
+        above = sum_others(np.where(counts, hard * residual / variance, 0.0))
+        below = sum_others(np.where(counts, hard**2 / variance, 0.0))
+        seen = np.flatnonzero(judged & (below > NOTHING))
+        difficulty = hard[seen] * above[seen] / below[seen]
+        y, d = residual[seen] - difficulty, slope[seen]
+        w = weight[seen] / (variance[seen] + hard[seen] ** 2 / below[seen])
+        late = np.flatnonzero(period[seen] >= 0)
+        cell = 2 * worker[seen[late]] + period[seen[late]]
+        mass = np.maximum(sum_by(cell, (w * d**2)[late], 2 * n_workers), TINY)
+        shift = sum_by(cell, (w * d * y)[late], 2 * n_workers) / mass
+        hardness = sum_by(cell, (w * d * difficulty)[late], 2 * n_workers) / mass
+        units, unit = np.unique(cell * (len(owner) + 1) + owner[seen[late]], return_inverse=True)
+        score = sum_by(unit, (w * d)[late] * (y[late] - d[late] * shift[cell]), len(units))
+        n_units = np.bincount(units // (len(owner) + 1), minlength=2 * n_workers)
+        spread = sum_by(units // (len(owner) + 1), score**2, 2 * n_workers)
+        spread *= n_units / np.maximum(n_units - 1, 1) / mass**2
+        enough = (n_answers >= FEWEST_ANSWERS) & (n_units.reshape(-1, 2) >= FEWEST_UNITS).all(axis=1)
+        change, error = shift[1::2] - shift[::2], np.sqrt(spread[1::2] + spread[::2])
+        freedom = np.maximum(n_units[1::2] + n_units[::2] - 2, 1)
+        beyond = change - (np.median(change[enough]) if enough.any() else 0.0)
+        ratio = np.divide(np.abs(beyond), error, out=np.zeros(n_workers), where=enough & (error > 0))
+        differs = reject(np.where(enough, 2 * stdtr(freedom, -ratio), 1.0), int(enough.sum()))
+        if not differs.any() or not (reference & ~differs).any():
+            break
+        reference &= ~differs
+
+    whole = sum_by(worker[seen], w * d * y, n_workers) / np.maximum(sum_by(worker[seen], w * d**2, n_workers), TINY)
+    first, last = (
+        np.where(enough, np.clip(accuracy + each - whole, 0.0, 1.0), np.nan) for each in (shift[::2], shift[1::2])
+    )
+    margin = DOUBT * np.abs(hardness[1::2] - hardness[::2])
+    reach = stdtrit(freedom, 1 - LEVEL / 2) * error + margin
+    told = last - first
+    # What was cut off at 0 or 1 must not lie outside.
+    low = np.minimum(np.clip(change - reach, -1.0, 1.0), told)
+    high = np.maximum(np.clip(change + reach, -1.0, 1.0), told)
+    fall = np.divide(np.maximum(-change - margin, 0.0), error, out=np.zeros(n_workers), where=enough & (error > 0))
+    falls = reject(np.where(enough, stdtr(freedom, -fall), 1.0), int(enough.sum()))
+    falls &= enough & (high < 0) & (told <= -LEAST_FALL)
+    figures = {"accuracy_first": first, "accuracy_last": last, "change": told, "change_low": low, "change_high": high}
+    remarks = [
+        f"accuracy falls from {early:.0%} to {late:.0%}" if falls[m] else ""
+        for m, (early, late) in enumerate(zip(first.tolist(), last.tolist(), strict=True))
+    ]
+    columns = {name: to_column(np.asarray(values)) for name, values in figures.items()}
+    return {"answers": to_column(n_answers.astype(np.int64)), **columns, "remarks": to_column(remarks)}
+
+
+def rank_times(worker: NDArray[np.int64], order: Floats) -> Floats:
+    """The rank of each answer among those of its worker, in (0, 1), NaN without a time; equal times share a rank.
+
+    >>> rank_times(np.array([0, 1, 0, 0, 0, 1]), np.array([7.0, 1.0, 9.0, 8.0, 8.0, np.nan]))
+    array([0.125, 0.5  , 0.875, 0.5  , 0.5  ,   nan])
+    """
+    ranks = np.full(len(order), np.nan)
+    rows = np.flatnonzero(~np.isnan(order))
+    rows = rows[np.lexsort((order[rows], worker[rows]))]
+    owner, order = worker[rows], order[rows]
+    n_answers = np.bincount(owner)
+    new = np.append(True, (owner[1:] != owner[:-1]) | (order[1:] != order[:-1]))[: len(rows)]
+    first = np.flatnonzero(new)
+    size = np.diff(np.append(first, len(rows)))
+    ranks[rows] = (np.repeat(first + size / 2, size) - (np.cumsum(n_answers) - n_answers)[owner]) / n_answers[owner]
+    return ranks
+
+
+def reject(chances: Floats, n_tests: int) -> NDArray[np.bool_]:
+    """Which of some hypotheses Holm's method rejects; those that were not tested have the chance 1.
+
+    >>> reject(np.array([0.02, 0.2, 0.01, 0.9]), 4).tolist()
+    [False, False, True, False]
+    """
+    order = np.argsort(chances, kind="stable")
+    holds = chances[order] * np.maximum(n_tests - np.arange(len(order)), 1) < LEVEL
+    rejected = np.zeros(len(order), bool)
+    rejected[order] = np.logical_and.accumulate(holds)
+    return rejected
 
 
 def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Floats]:
