@@ -17,8 +17,7 @@ from consilience.answers.tagging import Transitions, free_transitions
 from consilience.inference.chains import lagged_moments
 from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.structures.chain import Chain
-from consilience.inference.workers.base import ConfusionWorkers
-from consilience.inference.workers.priors import Prior
+from consilience.inference.workers.base import ConfusionWorkers, Prior
 from consilience.kernels import LARGE, width_of
 from consilience.kernels.chain import forward_backward, viterbi
 from effort import examples, rest_robust

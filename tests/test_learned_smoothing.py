@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 import consilience as cs
 import oracles
-from consilience.inference.workers.priors import CENTRE, improve_pair, make_pair
+from consilience.inference.workers.base import CENTRE, improve_pair, make_pair
 from consilience.kernels import freeze
 from consilience.kernels.answers import add_polya
 

@@ -8,8 +8,8 @@ from scipy.special import betaln, digamma
 
 import consilience as cs
 from consilience.errors import ParameterError
+from consilience.inference.workers.base import Prior
 from consilience.inference.workers.one_coin import OneCoinWorkers
-from consilience.inference.workers.priors import Prior
 
 ESTIMATIONS = ("em", "variational")
 SMOOTHING = (0.1, 1.1)

@@ -60,8 +60,7 @@ from ..kernels import Floats
 from .em import expect_from_votes, place, run_em
 from .sources import Source, count_once, strongest_answers
 from .structures import Independent
-from .workers.base import ConfusionWorkers
-from .workers.priors import START, smoothing_array
+from .workers.base import START, ConfusionWorkers, smoothing_array
 
 Integers: TypeAlias = NDArray[np.int64]
 Truths: TypeAlias = NDArray[np.bool_]

@@ -44,8 +44,7 @@ from ..limits import allocate, release_mapped
 from . import Distributions, log_of
 from .structures import Statistics, Structure, StructureParameters, Summary, Trail
 from .workers import WORKERS
-from .workers.base import WorkerModel
-from .workers.priors import Prior
+from .workers.base import Prior, WorkerModel
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
 
 if TYPE_CHECKING:
@@ -168,11 +167,11 @@ class Problem:
         from ..kernels.answers import add_to_rows
 
         total, is_first = np.zeros((self.workers.n_rows, self.workers.n_classes)), True
-        for counts, part in results:
+        for (rows, counts), part in results:
             if is_first:  # small data are one block: nothing need be compiled for them
-                total[counts.rows] = counts.counts
+                total[rows] = counts
             else:
-                add_to_rows(counts.rows, counts.counts, total)
+                add_to_rows(rows, counts, total)
             if part is not None:
                 summary = part if summary is None else summary + part
             is_first = False

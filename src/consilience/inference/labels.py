@@ -32,7 +32,7 @@ from .em import Problem, place
 from .sources import Source
 from .structures import Independent
 from .workers import voters
-from .workers.priors import START, Prior, smoothing_array
+from .workers.base import START, Prior, smoothing_array
 from .workers.rows import vote
 
 #: The quantiles at the ends of an interval of 90 %, and in the middle.

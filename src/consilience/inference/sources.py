@@ -48,7 +48,7 @@ class Source:
         Estimates are found with the anchor, and calibrated probabilities without it: it would count votes twice.
         """
         r, known = self.responses, None if self.gold is None else self.gold.codes
-        soft = workers.read_votes(r) if workers.needs_votes else NO_VOTES
+        soft = workers.read_votes(r) if workers.needs_votes and r.soft is not None else NO_VOTES
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, known, self.log_prior, soft)
         if not workers.silent or not anchored:
             return blocks

@@ -39,8 +39,7 @@ from .em import Parameters, Problem, expect_from_votes
 from .moments import answers_to_match, find_obstacles, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
-from .workers.base import WorkerModel
-from .workers.priors import smoothing_array
+from .workers.base import WorkerModel, smoothing_array
 
 if TYPE_CHECKING:
     from .estimator import LatentEstimator

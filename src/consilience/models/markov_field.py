@@ -24,7 +24,7 @@ from ..inference.structures.field import (
     find_linked,
     weight_unit,
 )
-from ..inference.workers.priors import LEARNING
+from ..inference.workers.base import LEARNING
 from ..results.comparison import describe_usual
 from ..results.result import Result
 from .base import Found

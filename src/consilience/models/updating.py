@@ -38,7 +38,7 @@ from ..inference.em import expect_from_votes
 from ..inference.estimator import LatentEstimator, Plan, renew
 from ..inference.sources import Source
 from ..inference.structures import Statistics
-from ..inference.workers.priors import make_pair
+from ..inference.workers.base import make_pair
 from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind

@@ -290,7 +290,7 @@ class Others:
         workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence)
         check_matrices(found.model, workers, r, PREDICTION_TABLES)
         factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), self.worker, label))
-        source = replace(self.source, responses=kind.read_as_before(r)).with_classes(names.classes)
+        source = replace(self.source, responses=r).with_classes(names.classes)
         with open_engine(engine) as opened, keep_to(r.memory):
             placed = list(opened.place(source.lay_out(workers, anchored)))
             if decodes:

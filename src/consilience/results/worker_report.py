@@ -54,7 +54,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.sources import assign_groups
-from ..inference.workers.priors import START
+from ..inference.workers.base import START
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
 from ..kernels import Floats, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
-from .base import WorkerModel
-from .priors import Prior, improve_pair, names_class
+from .base import Prior, WorkerModel, improve_pair, names_class
 from .rows import Counted, CountedCoins
 
 

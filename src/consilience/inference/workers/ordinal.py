@@ -32,7 +32,7 @@ from scipy.special import ndtr
 from ...answers.answers import Answers
 from ...kernels import Floats
 from ...limits import LIMITS
-from .priors import names_class
+from .base import names_class
 from .types import STRENGTHS, TypedWorkers
 
 ACCURACIES = (0.3, 0.45, 0.6, 0.75, 0.85, 0.95)

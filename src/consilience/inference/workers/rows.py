@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ N_STEPS, STEEP = 65, 3.0
 LEAST_SHARE = 1e-4
 
 
+# The rows that one block met, and their expected counts.
+RowCounts: TypeAlias = tuple[NDArray[np.int64], Floats]
+
+
 class AnyFactors(Protocol):
     """What a worker model makes of its estimates for the E-step: what gives evidence, and counts of answers."""
 
@@ -50,12 +54,24 @@ class AnyFactors(Protocol):
         """What is counted of a block, by posterior probability of each class."""
 
 
+def count_answers(block: Block, posterior: Floats) -> RowCounts:
+    """How often each row was met, by posterior probability of each class."""
+    from ...kernels.answers import count_rows
+
+    n_classes = posterior.shape[1]
+    counts = np.zeros((len(block.rows), n_classes))
+    count_rows(block.codes, block.offsets, block.amount, posterior, counts, width_of(n_classes, block.total_size))
+    return block.rows, counts
+
+
 class Factors(NamedTuple):
     """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class."""
 
     logs: Floats  # (n_rows, K)
     base: Floats  # (K,): the logarithm of the factor that every item has, whatever the answers
     rows: Floats | None  # (n_rows, K): the factors themselves, unless some are too small to be multiplied
+
+    count_rows = staticmethod(count_answers)
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """The expected log probability of answers: of rows that were counted, and of the silence of all."""
@@ -81,17 +97,6 @@ class Factors(NamedTuple):
                 log_scale += multiply_logs(evidence, logs, block.gold)
         return evidence, log_scale
 
-    def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """How often each row was met, by posterior probability of each class."""
-        return count_answers(block, posterior)
-
-
-class RowCounts(NamedTuple):
-    """Expected counts of the rows that one block met."""
-
-    rows: NDArray[np.int64]
-    counts: Floats
-
 
 def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> float:
     """Multiply evidence by exp(logs) in place, up to a factor per item; return the sum of their logarithms.
@@ -113,18 +118,8 @@ def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> fl
     return float(top.sum()) + LOG_IMPOSSIBLE * len(lost)
 
 
-def count_answers(block: Block, posterior: Floats) -> RowCounts:
-    """How often each row was met, by posterior probability of each class."""
-    from ...kernels.answers import count_rows
-
-    n_classes = posterior.shape[1]
-    counts = np.zeros((len(block.rows), n_classes))
-    count_rows(block.codes, block.offsets, block.amount, posterior, counts, width_of(n_classes, block.total_size))
-    return RowCounts(block.rows, counts)
-
-
 def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
-    """Return each item's vote shares; `votes` says which class a row votes for, -1 for none.
+    """Each item's vote shares; `votes` says which class a row votes for, -1 for none.
 
     If `votes` are empty, the probabilities of soft votes are the votes. An item without a vote for any class gets the
     prior, an item with gold its gold.
@@ -166,7 +161,7 @@ class LeftOut(NamedTuple):
     use_gold: bool = True
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
-        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors.
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors.
 
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
@@ -175,7 +170,7 @@ class LeftOut(NamedTuple):
 
 
 def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Floats, float]:
-    """Return evidence from the logarithms of what answers say, as `Factors.weigh` does; `logs` are overwritten."""
+    """Evidence from the logarithms of what answers say, as `Factors.weigh` does; `logs` are overwritten."""
     if len(block.log_prior):
         logs += block.log_prior
         lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
@@ -259,7 +254,7 @@ def of_answers(block: Block, values: Floats) -> Floats:
 
 
 def sum_answers(block: Block, logs: Floats) -> Floats:
-    """Return sums over the answers of each item of logs (n_answers, K)."""
+    """Sums over the answers of each item of logs (n_answers, K)."""
     sums = np.zeros((block.n_items, logs.shape[1]))
     answered = np.flatnonzero(np.diff(block.offsets))
     if len(answered):

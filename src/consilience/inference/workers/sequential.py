@@ -19,8 +19,7 @@ from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
 from ...kernels import Floats
 from .. import Distributions, fit_distributions
-from .base import WorkerModel
-from .priors import Prior, improve_pair
+from .base import Prior, WorkerModel, improve_pair
 from .rows import Counted, CountedRows
 
 # How many answers per class the worker's plain matrix counts for.

@@ -22,7 +22,7 @@ from ...errors import ParameterError
 from ...kernels import Floats, Integers, freeze
 from .. import Distributions
 from ..skills import Skills, expect_types, learn_skills
-from .priors import Prior, Types
+from .base import Prior, Types
 from .rows import Counted
 from .types import TypedWorkers, give_shares, respond_by_parts, types_of
 

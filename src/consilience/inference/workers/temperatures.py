@@ -49,8 +49,7 @@ from ...answers.answers import Answers, Block
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
-from .base import Axes, WorkerModel
-from .priors import Prior
+from .base import Axes, Prior, WorkerModel
 from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, of_answers, sum_answers
 
 # Classifiers are trained on alike data, and err alike: hidden answers, which have the same errors, call for a power
@@ -158,9 +157,9 @@ def add_pulls(found: RowCounts, worker: NDArray[np.int64], counted: Floats, n_la
     for row, k in np.ndindex(pulls.shape[1:]):
         pulls[:, row, k] = np.bincount(place, counted[row, :, k], len(workers))
     rows = (workers[:, None] * (n_labels + PULLS) + n_labels + np.arange(PULLS)).ravel()
-    every = np.concatenate([found.rows, rows])
+    every = np.concatenate([found[0], rows])
     order = np.argsort(every)
-    return RowCounts(every[order], np.concatenate([found.counts, pulls.reshape(len(rows), -1)])[order])
+    return every[order], np.concatenate([found[1], pulls.reshape(len(rows), -1)])[order]
 
 
 @dataclass(frozen=True, eq=False)

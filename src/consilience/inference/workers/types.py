@@ -38,8 +38,7 @@ from ...errors import ParameterError, Sentence
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
-from .base import WorkerModel
-from .priors import Prior, Types, names_class
+from .base import Prior, Types, WorkerModel, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
