@@ -19,6 +19,7 @@ expected counts C, pseudo-counts a and an answer l of the power s, in the place 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import NamedTuple, Protocol, TypeAlias
@@ -64,7 +65,8 @@ def count_answers(block: Block, posterior: Floats) -> RowCounts:
     return block.rows, counts
 
 
-class Factors(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Factors:
     """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class."""
 
     logs: Floats  # (n_rows, K)
