@@ -70,8 +70,8 @@ BAD = [
     ("prior", "flat", "'learn', 'uniform' or 2 probabilities that sum to 1 (classes: 'cat', 'dog')"),
     ("prior", [0.5, 0.6], "'learn', 'uniform' or 2 probabilities"),
     ("prior", [0.5, 0.25, 0.25], "'learn', 'uniform' or 2 probabilities"),
-    ("prior", {"cat": 0.5, "dog": 0.6}, "'learn', 'uniform' or 2 probabilities"),
-    ("prior", {"cat": 1.0}, "a number for each of the classes 'cat', 'dog'"),
+    ("prior", {"cat": 0.5, "dog": 0.5}, "an array in the order of the classes, without names"),
+    ("prior", pd.Series({"cat": 0.5, "dog": 0.5}), "an array in the order of the classes, without names"),
     ("start", None, "of shape (3, 2, 2) (workers, classes, labels) whose rows sum to 1"),
     ("start", np.full((2, 2, 2), 0.5), "of shape (3, 2, 2)"),
 ]
@@ -377,23 +377,6 @@ def test_fuse_takes_parameters_of_the_model():
         cs.fuse(answers, coupling=1.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'estmation'"):
         cs.fuse(answers, estmation="em")
-
-
-def test_tables_that_name_classes_are_put_in_their_order(tmp_path):
-    """A Series or DataFrame is read by the names of its rows and columns, at the fit and in a saved model."""
-    r = sequence_answers()
-    straight = cs.HiddenMarkov(coupling=0.5, prior=[0.9, 0.1], transitions=np.array([[True, True], [False, True]]))
-    by_name = cs.HiddenMarkov(
-        coupling=0.5,
-        prior=pd.Series({1: 0.1, 0: 0.9}),
-        transitions=pd.DataFrame([[True, False], [True, True]], index=[1, 0], columns=[1, 0]),
-    )
-    expected = straight.fit(r).posterior_
-    np.testing.assert_array_equal(by_name.fit(r).posterior_, expected)
-    by_name.save(tmp_path / "model")
-    np.testing.assert_array_equal(renew(cs.load(tmp_path / "model")).fit(r).posterior_, expected)
-    with pytest.raises(ParameterError, match="named by the classes 0, 1, or without names"):
-        cs.DawidSkene(prior=pd.Series({"a": 0.1, "b": 0.9})).fit(r)
 
 
 @pytest.mark.parametrize(("fitted", "changed"), [("sequential", "confusion"), ("confusion", "sequential")])

@@ -61,7 +61,7 @@ def test_pools_and_pulls_equal_their_slow_twins(weighted):
     posterior, w = rng.dirichlet(np.ones(3), r.n_items), r.weights()
     found, logs = pool.count_rows(block, posterior), pool.log_evidence(block)
     counts = np.zeros((workers.n_rows, 3))
-    counts[found.rows] = found.counts
+    counts[found[0]] = found[1]
     expected, labels = np.zeros((n, PULLS, 3)), np.zeros((n, 3, 3))
     for i in range(r.n_items):
         own = np.arange(r.offsets[i], r.offsets[i + 1])

@@ -25,7 +25,6 @@ from ..errors import (
     Sentence,
     listing,
     parameter_error,
-    plural,
     shorten,
 )
 from ..kernels import Floats
@@ -270,12 +269,6 @@ class LatentEstimator(LabelEstimator):
         name = type(self).__name__
         if not isinstance(self.workers, str) or self.workers not in WORKERS:
             raise parameter_error("workers", name, f"one of {', '.join(map(repr, WORKERS))}", self.workers)
-        if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
-            raise ParameterError(
-                "With max_iter=0 nothing is fitted, and starts cannot be compared.",
-                Sentence("Choose one start, with {n_init}.", n_init=1),
-                keyword="max_iter",
-            )
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
         super()._check_size(r, graph)
@@ -283,9 +276,9 @@ class LatentEstimator(LabelEstimator):
         hides = self.max_iter > 0 and self.calibration == "hidden answers"
         check_matrices(type(self).__name__, workers, r, HIDING_TABLES if hides else FIT_TABLES)
         if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
+            types = f"{N_TYPES * len(STRENGTHS)} types of workers"
             raise InputError(
-                f"{type(self).__name__} would compare {workers.describe_size()} with {N_TYPES * len(STRENGTHS)} types "
-                f"of workers, which takes too long for {plural(r.n_responses, 'answer')}.",
+                f"{type(self).__name__} would compare {workers.describe_size()} with {types}, which takes too long.",
                 Sentence("Use {workers}.", workers="confusion"),
                 "Or merge levels.",
                 keyword="workers",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..errors import listing
+from ..errors import DataWarning, warn
 from ..kernels import Floats, Integers
 from .em import Progress
 from .sources import find_first, strongest_answers
@@ -174,6 +174,8 @@ def learn_moments(
 
     Workers who count once together have the matrix of their leader, who gave their answers; see `answers_to_match`.
     """
+    if np.diff(responses.offsets).max(initial=0) < 3:
+        warn(DataWarning("Moments do not determine how workers answer: no item has three answers."))
     found = match_moments(responses, confusion, prior, **settings)
     n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
     aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
@@ -270,36 +272,3 @@ def align_classes(
     agreement = np.where(named[:, None], summed[label_of_class], 0.0)
     _, component = linear_sum_assignment(agreement, maximize=True)
     return np.ascontiguousarray(confusion[:, :, component]), prior[component]
-
-
-def find_obstacles(responses: Answers) -> list[str]:
-    """Why these answers cannot identify the model, in words: workers must share items with two others, in one crowd."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    found = []
-    answers = np.diff(responses.offsets)
-    item = responses.item_of_answer()
-    company = np.zeros(responses.n_workers)
-    np.maximum.at(company, responses.worker, answers[item])
-    active = np.bincount(responses.worker, minlength=responses.n_workers) > 0
-    alone = active & (company < 3)
-    if alone.any():
-        names = listing(responses.workers[alone].tolist())
-        found.append(
-            f"{int(alone.sum()):,} worker(s) never answered an item together with two others, and without triples of "
-            f"answers their matrices are not determined: {names}."
-        )
-    # Workers and items as the nodes of one graph, joined by answers: linear in the answers.
-    n_nodes = responses.n_workers + responses.n_items
-    links = coo_array((np.ones(len(item)), (responses.worker, responses.n_workers + item)), shape=(n_nodes, n_nodes))
-    n_parts, part = connected_components(links, directed=False)
-    part = part[: responses.n_workers]
-    sizes = np.bincount(part[active], minlength=n_parts)
-    if (sizes > 0).sum() > 1:
-        apart = active & (part != sizes.argmax())
-        found.append(
-            f"The workers fall into {(sizes > 0).sum():,} groups that share no item, whose classes cannot be compared; "
-            f"outside the largest group: {listing(responses.workers[apart].tolist())}."
-        )
-    return found

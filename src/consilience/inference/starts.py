@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.classes import normalise_column, spell_as
-from ..answers.columns import Values, lookup, to_column, to_values
+from ..answers.columns import lookup, to_column
 from ..answers.random_choices import hash_ids
 from ..errors import (
     DataWarning,
@@ -36,7 +35,7 @@ from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
 from ..options import to_floats
 from .em import Parameters, Problem, expect_from_votes
-from .moments import answers_to_match, find_obstacles, lay_out, learn_moments
+from .moments import answers_to_match, lay_out, learn_moments
 from .sources import Source
 from .structures import StructureParameters, Trail
 from .workers.base import WorkerModel, smoothing_array
@@ -89,29 +88,11 @@ def given_pair(smoothing: Any) -> tuple[float, float] | None:
     return off, diagonal
 
 
-def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool) -> Any:
-    """A parameter whose rows (and columns) are classes, in their order.
-
-    A dict, or a pandas Series or DataFrame, may name the classes in another order; one that names something else is an
-    error. Whatever has no names is taken to be in order. Normalised classes may be written in any way.
-    """
-    value, by_name = getattr(owner, name), isinstance(getattr(owner, name), Mapping)
-    if by_name:
-        axes, value = [list(value)], list(value.values())
-    elif hasattr(value, "reindex") and hasattr(value, "axes"):
-        axes, value = [list(axis) for axis in value.axes], value.to_numpy()
-    else:
-        return value
-    for axis, names in enumerate(axes):
-        named = to_column(names, name)
-        named = normalise_column(named, spell_as(classes)) if normalised and names else named
-        place = lookup(to_values(named), to_column(classes)) if names else np.full(len(classes), -1)
-        if (place >= 0).all() and len(names) == len(classes):
-            value = [value[each] for each in place.tolist()] if by_name else value.take(place, axis=axis)
-        elif by_name or names != list(range(len(names))):
-            expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
-            raise parameter_error(name, type(owner).__name__, expected, names)
-    return value
+def check_unnamed(owner: Any, name: str) -> None:
+    """Raise an error if a parameter has names for classes, which may be in another order."""
+    value = getattr(owner, name)
+    if isinstance(value, Mapping) or hasattr(value, "reindex"):
+        raise parameter_error(name, type(owner).__name__, "an array in the order of the classes, without names", value)
 
 
 def fixed_prior(owner: Any, r: Answers) -> Floats | None:
@@ -123,9 +104,9 @@ def fixed_prior(owner: Any, r: Answers) -> Floats | None:
         return np.full(r.n_classes, 1 / r.n_classes)
     names = listing(r.classes.tolist())
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
-    ordered = in_order_of_classes(owner, "prior", r.classes, r.normalised)
+    check_unnamed(owner, "prior")
     try:
-        prior = to_floats(ordered)
+        prior = to_floats(owner.prior)
     except (TypeError, ValueError) as error:
         raise parameter_error("prior", name, expected, owner.prior) from error
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:
@@ -245,8 +226,6 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
             else:
                 prior = by_vote.structure.mean
                 found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
-                for obstacle in find_obstacles(answers) if model.start == "moments" else ():
-                    warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
                 if model.max_iter > 0:
                     # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
                     # say.

@@ -16,7 +16,7 @@ from ..inference.estimator import Parts, Plan
 from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
 from ..inference.sources import Source
-from ..inference.starts import check_transitions, find_starts, in_order_of_classes
+from ..inference.starts import check_transitions, check_unnamed, find_starts
 from ..inference.structures import Structure, StructureParameters, Summary
 from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result
@@ -136,7 +136,8 @@ class HiddenMarkov(StreamingModel):
     def _make_structure(self, source: Source, parts: Parts) -> Chain:
         """The chain; a coupling that is to be learned stands at 1."""
         r, coupling = source.responses, 1.0 if self._learns_coupling else float(self.coupling)
-        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
+        check_unnamed(self, "transitions")
+        allowed = find_transitions(self.transitions, r.classes)
         return Chain(*parts, coupling, allowed)
 
     def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:

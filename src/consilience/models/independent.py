@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines import Engine
-from ..errors import DataWarning, ParameterError, Python, Sentence, warn
+from ..errors import ParameterError, Python, Sentence, warn
 from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import Parts, explain_stop
 from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, pose_votes
-from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
+from ..inference.moments import SHRINKAGE, answers_to_match, learn_moments
 from ..inference.sources import Source
 from ..inference.starts import (
     check_matrices,
@@ -223,10 +223,9 @@ class MomentMatching(Model):
 
     Notes
     -----
-    There is a warning, which names workers, when the answers cannot identify the matrices: workers who never share an
-    item with two others, and groups of workers without common items. Weights of answers are not used: of a spread
-    answer the label with most weight counts. Where near-copies count once (`fuse`), one member of a group is drawn for
-    each item, and all members have the same matrix.
+    There is a warning where no item has three answers: then moments do not determine the matrices. Weights of answers
+    are not used: of a spread answer the label with most weight counts. Where near-copies count once (`fuse`), one
+    member of a group is drawn for each item, and all members have the same matrix.
 
     Time grows with the cube of the number of classes.
 
@@ -286,8 +285,6 @@ class MomentMatching(Model):
         stopped = None if found.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
-        for obstacle in find_obstacles(answers):
-            warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
         workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
         statistics, posterior = problem.expect(learned), problem.infer(learned)

@@ -288,7 +288,6 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
     r = model._prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
     source = Source(r, match_gold(open_paths(gold), r, r.classes))
     model._check_size(r, None)
-    r = learned.worker_model.read_as_before(r)
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
     copies = [worker[group].tolist() for group in before.copies]

@@ -99,8 +99,8 @@ from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
 from ..inference.sources import Source
 from ..inference.structures import Summary
-from ..inference.workers.ordinal import OrdinalWorkers
 from ..inference.workers.base import Prior
+from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import release_mapped
 from .calibration import Calibrated, find_raised

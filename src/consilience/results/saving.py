@@ -48,7 +48,6 @@ from ..formats.writing import replace_file
 from ..inference.em import Learned
 from ..inference.estimator import Estimator, LabelEstimator
 from ..inference.features import LinearJudge
-from ..inference.starts import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
 from ..kernels import freeze
@@ -62,8 +61,6 @@ Shape: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 FORMAT, VERSION, HEADER = "consilience-model", 1, "model.json"
 # What is said of a model, and of which type.
 ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
-# Parameters whose rows are classes, which a table may name in any order.
-BY_CLASS = ("prior", "transitions")
 REMEDY = "Save the model again, or fit again."
 
 # ------------------------------------------------------------------------------------------------------------- shapes
@@ -341,7 +338,7 @@ def describe_model(
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
     kept = replace(found, task=found.task.to_saved(texts), guidance=guidance, estimates=found.learned, given=given)
-    plain = {name: to_plain(found, name, value) for name, value in parameters.items()}
+    plain = {name: to_plain(name, value) for name, value in parameters.items()}
     return {"model": found.model, "parameters": plain, "fusion": kept}
 
 
@@ -350,20 +347,17 @@ def find_ends(graph: Graph) -> NDArray[np.int32]:
     return np.repeat(np.arange(graph.n_items, dtype=np.int32), graph.degrees)
 
 
-def to_plain(found: Result, name: str, value: object) -> object:
+def to_plain(name: str, value: object) -> object:
     """The value of a parameter in terms of JSON."""
     if name in ("callback", "classifier"):
         return None
-    if name in BY_CLASS:
-        owner = types.SimpleNamespace(model=found.model, **{name: value})
-        value = in_order_of_classes(owner, name, found.names.classes, found.names.normalised)
     if isinstance(value, Estimator):
         return "majority"
     if isinstance(value, np.generic):
         return cast(object, value.item())
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    array = np.asarray(value)  # of an array, a list or a table of any kind: `fit` has accepted it
+    array = np.asarray(value)  # of an array or a list: `fit` has accepted it
     kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
     return {"array": kept, "tuple": isinstance(value, tuple)}
 

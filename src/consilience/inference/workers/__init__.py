@@ -30,6 +30,6 @@ WORKERS = {model.name: model for model in _KNOWN}
 
 
 def voters(r: Answers) -> WorkerModel:
-    """Return the workers of models that only need the votes: silence is no vote."""
+    """The workers of models that only need the votes: silence is no vote."""
     kind: type[WorkerModel] = MeanWorkers if r.soft is not None else ConfusionWorkers
     return kind(r.n_workers, r.class_of_label, r.n_classes)

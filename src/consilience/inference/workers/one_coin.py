@@ -47,11 +47,11 @@ class OneCoinWorkers(WorkerModel):
         return self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
-        """Return a prior under which the numbers of right and wrong answers are likelier."""
+        """A prior under which the numbers of right and wrong answers are likelier."""
         return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
-        """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
+        """The matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
         right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]
         even = -np.log(max(self.n_labels - 1, 1))
@@ -60,27 +60,27 @@ class OneCoinWorkers(WorkerModel):
         return Distributions(freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
-        """Return the numbers of right and wrong answers."""
+        """The numbers of right and wrong answers."""
         coins = self._count_coins(self.plain_counts(counts)) + prior.smoothing
         return CountedCoins(coins[:, :, 0], self.names.astype(np.float64), self.can_err.astype(np.float64))
 
     def given(self, confusion: Floats) -> Distributions:
-        """Return the matrices with the mean accuracy of known ones (M, K, L)."""
+        """The matrices with the mean accuracy of known ones (M, K, L)."""
         accuracy = self._count_coins(confusion.transpose(0, 2, 1))[:, :1] / max(self.can_err.sum(), 1)
         return Distributions.known(self._spread(accuracy))
 
     def crowd(self, counts: Floats, prior: Prior) -> Floats:
-        """Return how the workers answer on the whole, (1, L, K)."""
+        """How the workers answer on the whole, (1, L, K)."""
         total = self._count_coins(self.plain_counts(counts)).sum(axis=0, keepdims=True)
         return self._spread(fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean[:, :1])
 
     def _count_coins(self, counts: Floats) -> Floats:
-        """Return how many of counts (M, L, K) are right and how many wrong, as (M, 2, 1)."""
+        """How many of counts (M, L, K) are right and how many wrong, as (M, 2, 1)."""
         parts = [np.where(which & self.can_err, counts, 0.0).sum(axis=(1, 2)) for which in (self.names, ~self.names)]
         return np.stack(parts, axis=1)[:, :, None]
 
     def _spread(self, accuracy: Floats) -> Floats:
-        """Return the matrices (M, L, K) of accuracies (M, 1, 1)."""
+        """The matrices (M, L, K) of accuracies (M, 1, 1)."""
         matrices = np.where(self.names, accuracy, (1 - accuracy) / max(self.n_labels - 1, 1))
         alone = np.where(self.names.any(axis=0), 1.0, 1.0 / self.n_labels)
         return np.ascontiguousarray(np.where(self.can_err, matrices, alone))

@@ -31,7 +31,7 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
-from ...limits import LIMITS
+from ...limits import are_allowed
 from .base import names_class
 from .types import STRENGTHS, TypedWorkers
 
@@ -55,7 +55,7 @@ class OrdinalWorkers(TypedWorkers):
 
     @classmethod
     def of(cls, responses: Answers, *layout: Any) -> Self:
-        """Return the model for the workers of these answers."""
+        """The model for the workers of these answers."""
         return replace(super().of(responses, *layout), positions=responses.positions)
 
     def limit_power(self, counts: Floats) -> Floats:
@@ -77,13 +77,12 @@ class OrdinalWorkers(TypedWorkers):
 
     @staticmethod
     def are_too_many(crowd: Answers) -> bool:
-        """Tell whether the matrices of all types, for each worker, are too many for so few answers."""
+        """Whether the matrices of all types, for each worker, are too many for so few answers."""
         n_entries = N_TYPES * len(STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
-        least, each = LIMITS["ordinal entries"]
-        return n_entries > max(least, each * crowd.n_responses)
+        return not are_allowed(0, "ordinal entries", n_entries, crowd.n_responses)
 
     def draw_types(self) -> Floats:
-        """Return how each type answers, (T, L', K)."""
+        """How each type answers, (T, L', K)."""
         named = self.class_of_label[self.class_of_label >= 0]
         reach = max(LEAST_REACH, (self.n_classes - 1) / 2)
         biases = np.linspace(-reach, reach, N_BIASES)
@@ -92,7 +91,7 @@ class OrdinalWorkers(TypedWorkers):
 
 
 def rate(types: Floats, positions: Floats, named: NDArray[np.int64]) -> Floats:
-    """Return the probability of each label that names a class, given each class, for types (T, 3).
+    """The probability of each label that names a class, given each class, for types (T, 3).
 
     >>> rate(np.array([[0.0, 0.5, 0.0]]), np.arange(3.0), np.arange(3)).round(2)[0]
     array([[0.84, 0.16, 0.  ],
@@ -118,7 +117,7 @@ class NominalWorkers(TypedWorkers):
     name: ClassVar[str] = "nominal"
 
     def draw_types(self) -> Floats:
-        """Return how each type answers, (T, L', K). About a class that no label names, all answers are equal."""
+        """How each type answers, (T, L', K). About a class that no label names, all answers are equal."""
         named = self.class_of_label[self.class_of_label >= 0]
         right = names_class(named, self.n_classes)
         even = np.where(right.any(axis=0), 1.0 / max(len(named) - 1, 1), 1.0 / len(named))

@@ -50,7 +50,7 @@ from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from .base import Axes, Prior, WorkerModel
-from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, of_answers, sum_answers
+from .rows import Counted, RowCounts, count_answers, exponentiate, of_answers, sum_answers
 
 # Classifiers are trained on alike data, and err alike: hidden answers, which have the same errors, call for a power
 # about twice as large as is right.
@@ -88,7 +88,7 @@ class Pool(NamedTuple):
     n_labels: int
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
-        """Return nothing for answers of earlier batches."""
+        """Nothing for answers of earlier batches."""
         return 0.0
 
     def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
@@ -179,6 +179,7 @@ class TemperatureWorkers(WorkerModel):
     n_further_rows: ClassVar[int] = PULLS
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
     caution: ClassVar[float] = HALF
+    pool: ClassVar[type[Pool]] = Pool
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "M 4 K: finite",
         "further": {
@@ -191,25 +192,26 @@ class TemperatureWorkers(WorkerModel):
 
     @classmethod
     def of(cls, responses: Answers, *layout: Any) -> Self:
-        """Return the model for the workers of these answers."""
+        """The model for the workers of these answers."""
         made = super().of(responses, *layout)
         return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / made.n_classes))
 
     def read_votes(self, responses: Answers) -> Probabilities:
-        """Return x of each vote."""
+        """X of each vote."""
         logs = np.log(np.maximum(responses.class_votes(), np.float32(FLOOR)))
         logs -= logs.mean(axis=1, keepdims=True)
         return logs
 
     def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
-        """Return temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
+        """Temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
         plain = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation)
         temperature, bias = self._step(counts, DAMPING)
         return self._make(temperature, bias, counts, plain.mean)
 
     def _step(self, counts: Floats, damping: float) -> tuple[Floats, Floats]:
-        """Return temperatures (M,) and biases (M, K) after a part of a step from those that counts were taken at."""
+        """Temperatures (M,) and biases (M, K) after a part of a step from those that counts were taken at."""
         pulls = self._pulls(counts)
+        target, curvature, whole = (pulls[:, row].sum(axis=1) for row in (TARGET, CURVATURE, WHOLE))
         n_votes = pulls[:, SAID].sum(axis=1, keepdims=True)
         before = np.ones((self.n_workers, self.n_classes))
         np.divide(pulls[:, BEFORE], n_votes, out=before, where=n_votes > 0)
@@ -220,28 +222,26 @@ class TemperatureWorkers(WorkerModel):
         error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
         bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
-        return np.clip(old * np.exp(damping * self._find_way(old, pulls)), LEAST, MOST), bias
 
-    def _find_way(self, old: Floats, pulls: Floats) -> Floats:
-        """Return by how much the logarithms of temperatures (M,) should change: their ratios, and the common factor."""
-        target, curvature, whole = (pulls[:, row].sum(axis=1) for row in (TARGET, CURVATURE, WHOLE))
+        # By how much the logarithms of temperatures should change: their ratios, and the common factor. The logarithm
+        # of a ratio has a normal density around 0, of deviation 2.
         size = old**2 * curvature
         if size.sum() <= 0:
-            return np.zeros_like(old)
+            return np.clip(old, LEAST, MOST), bias
         weight = size / size.sum()
-        # The logarithm of a ratio has a normal density around 0, of deviation 2.
         apart = np.log(old)
         apart -= weight @ apart
         ratio = (old * target - size - RIDGE * apart) / (size + RIDGE)
         # Far from where it leads, Newton's step may be much too long, and temperatures would swing.
         ratio = np.clip(ratio - weight @ ratio, -LONGEST, LONGEST)
-        return np.asarray(ratio + np.clip(float(old @ whole) / size.sum() - 1, -LONGEST, LONGEST))
+        way = ratio + np.clip(float(old @ whole) / size.sum() - 1, -LONGEST, LONGEST)
+        return np.clip(old * np.exp(damping * way), LEAST, MOST), bias
 
     def _shares(self) -> Floats:
         return np.full(self.n_classes, 1 / self.n_classes) if self.shares is None else self.shares
 
     def _make(self, temperature: Floats, bias: Floats, counts: Floats | None, mean: Floats) -> Distributions:
-        """Return what the E-step takes, in logarithms (M, 4, K): b, a - c, c, and the shares of the pool."""
+        """What the E-step takes, in logarithms (M, 4, K): b, a - c, c, and the shares of the pool."""
         common = COMMON * np.log(self._shares())
         logs = np.empty((self.n_workers, 4, self.n_classes))
         logs[:, 0], logs[:, 1], logs[:, 2] = np.log(temperature)[:, None], bias - common, common
@@ -250,41 +250,39 @@ class TemperatureWorkers(WorkerModel):
         logs[:, 3] = np.log(np.maximum(pooled / pooled.sum(), TINY_SHARE))
         return Distributions(freeze(logs), mean, 0.0)
 
-    def factors(self, log_weights: Floats) -> AnyFactors:
+    def factors(self, log_weights: Floats) -> Pool:
         """The votes as they count."""
-        return self._pool(log_weights)
+        temperature, shift = np.exp(log_weights[:, 0, 0]), log_weights[:, 1].copy()
+        return self.pool(temperature, shift, log_weights[0, 2].copy(), log_weights[0, 3].copy(), self.n_labels)
 
     def log_answers(self, block: Block, log_weights: Floats) -> Floats:
         """The log evidence of each vote, (n_answers, K)."""
-        return self._pool(log_weights).log_answers(block)
-
-    def _pool(self, logs: Floats) -> Pool:
-        return Pool(np.exp(logs[:, 0, 0]), logs[:, 1].copy(), logs[0, 2].copy(), logs[0, 3].copy(), self.n_labels)
+        return self.factors(log_weights).log_answers(block)
 
     def given(self, confusion: Floats) -> Distributions:
-        """Return temperatures of 1, and no biases: known matrices have no say."""
+        """Temperatures of 1, and no biases: known matrices have no say."""
         mean = np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64)
         return self._make(np.ones(self.n_workers), np.zeros((self.n_workers, self.n_classes)), None, mean)
 
     def embed_counts(
         self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
     ) -> Floats:
-        """Return the counts of rows from those of a fit to fewer workers, labels and classes."""
-        embedded = self._by_worker(super().embed_counts(counts, further, worker, axes))
+        """The counts of rows from those of a fit to fewer workers, labels and classes."""
+        embedded = super().embed_counts(counts, further, worker, axes).reshape(-1, self.n_answers, self.n_classes)
         embedded[np.ix_(worker, self.n_labels + np.arange(PULLS), axes[1])] = further["_pulls"]
         return embedded.reshape(-1, self.n_classes)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The votes as the counts let them count: as in the fit, once it has settled."""
-        return self._pool(self._make(*self._step(counts, 1.0), counts, np.empty(0)).log_weights)
+        return self.factors(self._make(*self._step(counts, 1.0), counts, np.empty(0)).log_weights)
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """Return what a fit learned of these workers; the median of all for one who was not there."""
+        """What a fit learned of these workers; the median of all for one who was not there."""
         every = np.arange(known.shape[1])
         return super().adopt(known, np.median(known, axis=0, keepdims=True), worker, every)
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
-        """Return temperatures and biases, and the sums by which they go on."""
+        """Temperatures and biases, and the sums by which they go on."""
         logs = found.log_weights
         return {
             "temperatures_": np.exp(logs[:, 0, 0]),
@@ -294,12 +292,12 @@ class TemperatureWorkers(WorkerModel):
         }
 
     def weigh_items(self, log_weights: Floats) -> Floats:
-        """Return what counts once for every item with votes."""
+        """What counts once for every item with votes."""
         return np.asarray(log_weights[0, 2] - log_weights[0, 3])
 
     @classmethod
     def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:
-        """Return what the E-step takes, (M, 4, K)."""
+        """What the E-step takes, (M, 4, K)."""
         n_workers, n_classes, n_labels = confusion.shape
         workers = cls(n_workers, np.arange(n_labels), n_classes, shares=further["_shares"])
         counts = np.zeros((n_workers, n_labels + PULLS, n_classes))
@@ -307,16 +305,13 @@ class TemperatureWorkers(WorkerModel):
         found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
         return np.exp(found.log_weights)
 
-    def _by_worker(self, counts: Floats) -> Floats:
-        return counts.reshape(self.n_workers, self.n_answers, self.n_classes)
-
     def _pulls(self, counts: Floats) -> Floats:
-        """Return what was counted beside labels, (M, PULLS, K)."""
-        return np.ascontiguousarray(self._by_worker(counts)[:, self.n_labels :])
+        """What was counted beside labels, (M, PULLS, K)."""
+        return np.ascontiguousarray(counts.reshape(self.n_workers, self.n_answers, -1)[:, self.n_labels :])
 
 
 def describe_temperature(temperature: float) -> str:
-    """Return in words how sure a worker is, compared with what the others say.
+    """In words how sure a worker is, compared with what the others say.
 
     >>> describe_temperature(0.4), describe_temperature(1.1), describe_temperature(3.0)
     ('too sure, 2.5 times', 'about right', 'too cautious, 3 times')
@@ -333,33 +328,38 @@ def describe_temperature(temperature: float) -> str:
 class MeanPool(Pool):
     """Votes that all count alike."""
 
-    def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
-        """The log evidence (n_items, K)."""
-        total = sum_answers(block, read_shares(block))
-        answered = np.diff(block.offsets) > 0
+    def log_mean(self, block: Block) -> Floats:
+        """The logarithm of the mean of the probabilities of each item, (n_items, K); 0 without answers."""
+        total, answered = sum_answers(block, read_shares(block)), np.diff(block.offsets) > 0
         logs = np.zeros_like(total)
         mean = total[answered] / total[answered].sum(axis=1, keepdims=True)
-        logs[answered] = np.log(np.maximum(mean, LEAST_MEAN)) - self.pooled
+        logs[answered] = np.log(np.maximum(mean, LEAST_MEAN))
+        return logs
+
+    def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
+        """The log evidence (n_items, K)."""
+        logs = self.log_mean(block)
+        logs[np.diff(block.offsets) > 0] -= self.pooled
         return logs
 
     def log_answers(self, block: Block) -> Floats:
-        """Return the logarithm of the mean of each item, shared out to its votes by what they give to each class."""
-        logs, given = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block), read_shares(block)
+        """The logarithm of the mean of each item, shared out to its votes by what they give to each class."""
+        logs, given = self.log_mean(block), read_shares(block)
         logs += 1 - logs.min(axis=1, keepdims=True)  # the same for all classes, so that a larger share speaks for one
         item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
         return np.asarray(given / np.maximum(sum_answers(block, given), LEAST_MEAN)[item] * logs[item])
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
         """Expected counts of labels, and the shares of the classes in the mean."""
-        logs = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block)
         n_votes = np.diff(block.offsets)
-        counted = np.zeros((PULLS, len(block.codes), logs.shape[1]))
-        counted[POOLED] = np.repeat(np.exp(logs) / np.maximum(n_votes, 1)[:, None], n_votes, axis=0)
+        counted = np.zeros((PULLS, len(block.codes), posterior.shape[1]))
+        mean = np.exp(self.log_mean(block)) / np.maximum(n_votes, 1)[:, None]
+        counted[POOLED] = np.repeat(mean, n_votes, axis=0)
         return add_pulls(count_answers(block, posterior), self.find_workers(block)[block.codes], counted, self.n_labels)
 
 
 def read_shares(block: Block) -> Floats:
-    """Return what each vote gives to each class, as much as it counts."""
+    """What each vote gives to each class, as much as it counts."""
     return of_answers(block, block.soft.astype(np.float64))
 
 
@@ -368,14 +368,12 @@ class MeanWorkers(TemperatureWorkers):
 
     name: ClassVar[str] = "mean"
     caution: ClassVar[float] = 1.0  # it is never surer than the workers
+    pool: ClassVar[type[Pool]] = MeanPool
 
     def read_votes(self, responses: Answers) -> Probabilities:
-        """Return what each vote gives to each class."""
+        """What each vote gives to each class."""
         return responses.class_votes()
 
     def votes(self) -> NDArray[np.int64]:
-        """Return nothing: the probabilities are the votes."""
+        """Nothing: the probabilities are the votes."""
         return np.empty(0, np.int64)
-
-    def _pool(self, logs: Floats) -> MeanPool:
-        return MeanPool(*super()._pool(logs))

@@ -60,7 +60,7 @@ class TypedWorkers(WorkerModel):
 
     @abstractmethod
     def draw_types(self) -> Floats:
-        """Return how each type answers, as probabilities (T, L', K) over the labels that name a class."""
+        """How each type answers, as probabilities (T, L', K) over the labels that name a class."""
 
     @cached_property
     def within(self) -> NDArray[np.bool_]:
@@ -68,7 +68,7 @@ class TypedWorkers(WorkerModel):
         return np.append(self.class_of_label >= 0, [False] * self.silent).astype(bool)
 
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats, learn: bool = False) -> Prior:
-        """Return types that are equally frequent. Pseudo-counts are those of the types."""
+        """Types that are equally frequent. Pseudo-counts are those of the types."""
         if estimation == "em":
             raise ParameterError(
                 f"Workers of the kind {self.name!r} are estimated by variational Bayes only.",
@@ -84,7 +84,7 @@ class TypedWorkers(WorkerModel):
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
-        """Return a prior with shares of types under which the counts are likelier.
+        """A prior with shares of types under which the counts are likelier.
 
         Types are left out, of a worker or of all, where the objective does not fall by that.
         """
@@ -104,7 +104,7 @@ class TypedWorkers(WorkerModel):
         return found
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
-        """Return the matrices that expected counts call for."""
+        """The matrices that expected counts call for."""
         assert prior.types is not None
         inner, outer = self._split(counts)
         found = find_means(inner, prior.types)
@@ -120,13 +120,13 @@ class TypedWorkers(WorkerModel):
         return Distributions(freeze(logs), freeze(mean), found.bound + shares.bound)
 
     def compare_types(self, counts: Floats, types: Types) -> Floats:
-        """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
+        """How well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
         inner = self._split(counts)[0]
         even = types._replace(log_shares=freeze(np.zeros((1, types.n_types))), likely=None)
         return np.concatenate([responsibility for _, responsibility, _ in respond_by_parts(inner, even)])
 
     def find_skills(self, types: Types) -> Floats:
-        """Return how skilled each type is, (T,): the log odds of a right answer, relative to chance.
+        """How skilled each type is, (T,): the log odds of a right answer, relative to chance.
 
         With a the mean probability of the right answer over classes, of n labels, it is log (n - 1) a / (1 - a).
         """
@@ -137,7 +137,7 @@ class TypedWorkers(WorkerModel):
         return np.asarray(np.log(max(len(right) - 1, 1) * accuracy / (1 - accuracy)))
 
     def pseudo_counts_of(self, counts: Floats, prior: Prior) -> Floats:
-        """Return the pseudo-counts that stand for the types of each worker, (M, A, K).
+        """The pseudo-counts that stand for the types of each worker, (M, A, K).
 
         Those of answers outside are so many that their shares are the ones that are reported.
         """
@@ -152,11 +152,11 @@ class TypedWorkers(WorkerModel):
         return found
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
-        """Return the counts behind the matrices, each worker with the pseudo-counts of their types."""
+        """The counts behind the matrices, each worker with the pseudo-counts of their types."""
         return super().counted(counts, prior._replace(smoothing=self.pseudo_counts_of(counts, prior)))
 
     def _split(self, counts: Floats) -> tuple[Floats, Floats]:
-        """Return the counts of answers within, (M, L', K), and those of all of them together and of the others."""
+        """The counts of answers within, (M, L', K), and those of all of them together and of the others."""
         every = self.by_matrix(counts)
         if self.within.all():
             return every, every[:, :0]
@@ -165,13 +165,13 @@ class TypedWorkers(WorkerModel):
 
 
 def types_of(prior: Prior) -> Types:
-    """Return the types of a prior."""
+    """The types of a prior."""
     assert prior.types is not None
     return prior.types
 
 
 def give_shares(prior: Prior, log_shares: Floats) -> Prior:
-    """Return a prior with these probabilities of types, (M, T) in logarithms, which is not learned."""
+    """A prior with these probabilities of types, (M, T) in logarithms, which is not learned."""
     types = types_of(prior)._replace(log_shares=freeze(np.ascontiguousarray(log_shares)))
     return prior._replace(types=types, log_density=0.0, learns=False)
 
@@ -192,7 +192,7 @@ class WorkerTypes:
     log_shares: Floats
 
     def give_to(self, prior: Prior, workers: Values) -> Prior:
-        """Return the prior of these workers; somebody who was not there may be of any type, as the others are."""
+        """The prior of these workers; somebody who was not there may be of any type, as the others are."""
         crowd = np.log(np.exp(self.log_shares).mean(axis=0, keepdims=True))
         place = lookup(self.workers, to_column(workers))  # -1 is the last row
         return give_shares(prior, np.concatenate([self.log_shares, crowd])[place])
@@ -212,7 +212,7 @@ def leave_out_rare(types: Types, n_workers: Floats) -> tuple[Types, Floats]:
 
 
 def share_types(prior: Prior, types: Types, n_workers: Floats) -> Prior:
-    """Return a prior with the shares of types that so many workers of each, (T,), call for."""
+    """A prior with the shares of types that so many workers of each, (T,), call for."""
     total = float(n_workers.sum()) + RARE * (len(n_workers) + types.n_gone)
     log_shares = np.log((n_workers + RARE) / total)
     density = RARE * (float(log_shares.sum()) + types.n_gone * float(np.log(RARE / total)))
@@ -235,13 +235,13 @@ def respond_by_parts(counts: Floats, types: Types) -> Iterator[tuple[slice, Floa
 
 
 def sum_evidence(counts: Floats, prior: Prior) -> float:
-    """Return the logarithm of the evidence for a prior, and of its own density."""
+    """The logarithm of the evidence for a prior, and of its own density."""
     assert prior.types is not None
     return prior.log_density + sum(evidence for _, _, evidence in respond_by_parts(counts, prior.types))
 
 
 def find_means(counts: Floats, types: Types) -> Distributions:
-    """Return the variational distributions of matrices, given expected counts (M, L', K)."""
+    """The variational distributions of matrices, given expected counts (M, L', K)."""
     from ...kernels.types import mix
 
     logs, mean, evidence = np.empty_like(counts), np.empty_like(counts), 0.0
