@@ -150,7 +150,7 @@ def test_an_update_is_a_fit_to_all(way):
     other[0, np.flatnonzero(~np.isnan(P[0, :, 0]))[0]] = [0.2, 0.3, 0.5]
     with pytest.raises(InputError, match="answered item 'i0' before"):
         model.update(cs.Answers.from_probabilities(other, classes=CLASSES, items=[f"i{n}" for n in range(5)]))
-    with pytest.raises(InputError, match="give probabilities, and these answers are labels"):
+    with pytest.raises(InputError, match="which have probabilities; these have labels"):
         model.update({"item": ["i0"], "worker": [9], "label": ["ant"]})
 
 
