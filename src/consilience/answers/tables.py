@@ -105,6 +105,7 @@ ALIASES = {role: [row.split() for row in rows] for role, rows in _NAMES.items()}
 SPAN_ROLES = ("document", "start", "end", "type")
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
+_FRAMES = (nw.DataFrame, nw.LazyFrame, pa.Table)
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -454,9 +455,9 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     native = frame if isinstance(frame, pa.Table) else _to_native(frame)
-    if _is_stream(frame, native):
+    if hasattr(native, "__arrow_c_stream__") and not isinstance(native, _FRAMES):
         try:
-            native = pa.RecordBatchReader.from_stream(frame).read_all()
+            native = pa.RecordBatchReader.from_stream(native).read_all()
         except Exception as error:  # whatever a database meets while it gives its rows
             raise InputError(
                 f"Cannot read {name} from the Arrow stream of a {type(frame).__name__}: {first_line(error)}.",
@@ -483,29 +484,20 @@ def is_table(values: object) -> bool:
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
     native = _to_native(values)
-    return isinstance(native, (nw.DataFrame, nw.LazyFrame)) or _is_stream(values, native)
-
-
-def _is_stream(values: object, native: object) -> bool:
-    """Whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
-
-    `native` is what narwhals makes of it. An array or a series gives a stream, too, and no table.
-    """
-    if isinstance(native, nw.DataFrame):
-        kind = native.implementation
-        if kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow():
-            return False
-    no_tables = (nw.LazyFrame, nw.Series, pa.Table, pa.Array, pa.ChunkedArray, type)
-    return not isinstance(native, no_tables) and hasattr(values, "__arrow_c_stream__")
+    is_column = isinstance(native, (nw.Series, pa.Array, pa.ChunkedArray, type))
+    return isinstance(native, _FRAMES) or (hasattr(native, "__arrow_c_stream__") and not is_column)
 
 
 def _to_native(values: Any) -> Any:
-    """What narwhals makes of a table or series; other things as they are."""
+    """What narwhals makes of a table or series; other things, such as a stream of Arrow, as they are."""
     try:
-        return nw.from_native(values, allow_series=True, pass_through=True)
+        native = nw.from_native(values, allow_series=True, pass_through=True)
     except DuplicateError:
         check_names([*getattr(values, "column_names", values.columns)], "A table")
         raise
+    kind = native.implementation if isinstance(native, nw.DataFrame) else None
+    is_known = kind is None or kind.is_pandas_like() or kind.is_polars() or kind.is_pyarrow()
+    return native if is_known else values
 
 
 def read_column(values: Any, what: str = "The data") -> Column:
