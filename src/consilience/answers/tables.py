@@ -106,6 +106,7 @@ SPAN_ROLES = ("document", "start", "end", "type")
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
 _FRAMES = (nw.DataFrame, nw.LazyFrame, pa.Table)
+_COLUMNS = (nw.Series, pa.Array, pa.ChunkedArray, type)
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -455,7 +456,7 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     native = frame if isinstance(frame, pa.Table) else _to_native(frame)
-    if hasattr(native, "__arrow_c_stream__") and not isinstance(native, _FRAMES):
+    if hasattr(native, "__arrow_c_stream__") and not isinstance(native, (*_FRAMES, *_COLUMNS)):
         try:
             native = pa.RecordBatchReader.from_stream(native).read_all()
         except Exception as error:  # whatever a database meets while it gives its rows
@@ -484,8 +485,8 @@ def is_table(values: object) -> bool:
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
     native = _to_native(values)
-    is_column = isinstance(native, (nw.Series, pa.Array, pa.ChunkedArray, type))
-    return isinstance(native, _FRAMES) or (hasattr(native, "__arrow_c_stream__") and not is_column)
+    is_stream = hasattr(native, "__arrow_c_stream__") and not isinstance(native, _COLUMNS)
+    return isinstance(native, _FRAMES) or is_stream
 
 
 def _to_native(values: Any) -> Any:
