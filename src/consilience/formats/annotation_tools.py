@@ -375,24 +375,14 @@ class Tool(ABC):
             raise InputError(f"{self.path!r} has a question called item, worker or gold.", "Rename it.")
 
         columns: dict[str, list[Any]] = {"item": [row[0] for row in rows], "worker": [row[1] for row in rows]}
-        said_of = {
-            name: [answers.get(question) for *_, answers, _ in rows]
-            for name, question in zip(names, questions, strict=True)
-        }
-        if len(questions) == 1 and any(known for *_, known in rows):
-            said_of["gold"] = [known.get(questions[0]) for *_, known in rows]
-        are_sets = dict.fromkeys(said_of, self.are_sets)
-        for key, values in said_of.items():
-            are_sets[key] |= any(isinstance(said, list) and len(said) > 1 for said in values)
-        if len(questions) == 1:
-            are_sets = dict.fromkeys(are_sets, any(are_sets.values()))
-        for key, values in said_of.items():
-            if not are_sets[key]:
-                columns[key] = [next(iter(said), None) if isinstance(said, list) else said for said in values]
-                continue
-            columns[key] = [[said] if isinstance(said, (str, int)) else said for said in values]
-            if self.silence_is_empty and key != "gold":
-                columns[key] = [[] if said is None else said for said in columns[key]]
+        for question, name in zip(questions, names, strict=True):
+            said = [answers.get(question) for _, _, answers, _ in rows]
+            known_too = [known.get(question) for *_, known in rows]
+            are_sets = self.are_sets or any(isinstance(each, list) and len(each) > 1 for each in said + known_too)
+            silence = [] if self.silence_is_empty else None
+            columns[name] = [_settle(silence if each is None else each, are_sets) for each in said]
+            if len(questions) == 1 and any(each is not None for each in known_too):
+                columns["gold"] = [_settle(each, are_sets) for each in known_too]
         answered = [row for row in range(len(rows)) if any(columns[name][row] is not None for name in names)]
         if not answered:
             say_nothing(self.path, self.title)
@@ -475,6 +465,13 @@ class Tool(ABC):
             carries=cls.carries,
             write_labels=lambda verdicts, question, origin, path: cls(origin).write_labels(verdicts, question, path),
         )
+
+
+def _settle(answer: Any, is_set: bool) -> Any:
+    """An answer as a list of labels, or as a single label."""
+    if is_set:
+        return [answer] if isinstance(answer, (str, int)) else answer
+    return next(iter(answer), None) if isinstance(answer, list) else answer
 
 
 def _make_column(values: Collection[Any]) -> pa.Array:

@@ -115,13 +115,14 @@ def open_known(given: Any, brought: object) -> Any:
     """What is known of what was brought: spans or masks at a path if they are known, else what is there."""
     if not isinstance(brought, Masks):
         return open_path(open_spans(given))
-    if not isinstance(given, (str, os.PathLike)) or not are_masks(os.fspath(given)):
+    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    if not are_masks(path):
         return given
-    if not os.path.isdir(given):
-        return read_masks(given)
+    if not os.path.isdir(path):
+        return read_masks(path)
     # One reader tells nothing about what folders stand for. Their names do.
-    folders = {each.name for each in os.scandir(given) if each.is_dir() and not each.name.startswith(".")}
-    return read_masks(given, folders="images" if folders <= set(map(str, brought.images.tolist())) else "readers")
+    folders = {each.name for each in os.scandir(path) if each.is_dir() and not each.name.startswith(".")}
+    return read_masks(path, folders="images" if folders <= set(map(str, brought.images.tolist())) else "readers")
 
 
 def find_source(path: str, format: Any = None) -> Format | None:

@@ -31,18 +31,18 @@ _SETS = ("labels", "gold")
 _OTHERS = ";\t"
 
 
-def _find_delimiter(usual: str, path: str) -> str:
-    """What separates the fields of a file: what is usual, unless only another sign is in the header."""
-    with closing(files.read_text(path, errors="replace")) as lines:
-        header = next((line for line in lines if line.strip()), "")
-    return usual if usual in header else next((sign for sign in _OTHERS if sign in header), usual)
+def _read_header(usual: str, path: str, errors: str = "replace") -> tuple[str, list[str]]:
+    """What separates the fields of a file (what is usual, unless only another sign is in the header), and its names."""
+    with closing(files.read_text(path, errors)) as lines:
+        filled = (line for line in lines if line.strip())
+        header = next(filled, "")
+        sign = usual if usual in header else next((sign for sign in _OTHERS if sign in header), usual)
+        return sign, next(csv.reader(chain([header], filled), delimiter=sign), [])
 
 
 def _read(usual: str, path: str, wanted: Collection[str] | None) -> pa.RecordBatchReader:
     """Every column is text, and only the empty field is missing."""
-    delimiter = _find_delimiter(usual, path)
-    with closing(files.read_text(path, errors="strict")) as lines:
-        names = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
+    delimiter, names = _read_header(usual, path, errors="strict")
     check_names(names, files.quote_path(path))
     schema = pa.schema([(name, pa.string()) for name in names if wanted is None or name in wanted])
     return pa.RecordBatchReader.from_batches(schema, _parse(delimiter, path, names, schema.names))
@@ -107,9 +107,8 @@ def _parse(delimiter: str, path: str, names: list[str], chosen: list[str]) -> It
 
 def _find_lines(usual: str, path: str) -> Iterator[int]:
     """Yield the number of the line on which each row starts. Blank lines hold no row, nor does the header."""
-    delimiter = _find_delimiter(usual, path)
     with closing(files.read_text(path, errors="replace")) as lines:
-        reader = csv.reader(lines, delimiter=delimiter)
+        reader = csv.reader(lines, delimiter=_read_header(usual, path)[0])
         header, start = True, 1
         for record in reader:
             if record and not header:
