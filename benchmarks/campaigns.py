@@ -31,6 +31,7 @@ from scipy.optimize import isotonic_regression
 
 import consilience as cs
 import real_crowds
+from rounds import campaign
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, CURVES = MEASURED / "campaigns.md", MEASURED / "campaigns.json"
@@ -58,7 +59,7 @@ def run(make: Callable[[int], tuple[Any, Any]], policy: str, seeds: range) -> Cu
     shares, rows = np.empty(0), []
     for seed in seeds:
         crowd, truth = make(seed)
-        curve = cs.simulate.campaign(crowd, policy, truth=truth, seed=seed)
+        curve = campaign(crowd, policy, truth=truth, seed=seed)
         answers = np.array(curve["answers"].to_pylist())
         n_items = curve["items"].to_pylist()[-1]
         shares = answers / (8 * n_items)

@@ -42,6 +42,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 import consilience as cs
+from rounds import campaign
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 Results = dict[str, Any]
@@ -773,7 +774,7 @@ RUNS |= {
 @run("plan/campaign")
 def simulate_campaign() -> Results:
     crowd = cs.simulate.independent(150, n_workers=15, n_classes=3, accuracy=(0.4, 0.9), seed=1)
-    return {policy: cs.simulate.campaign(crowd, policy, budget=500) for policy in ("random", "information")}
+    return {policy: campaign(crowd, policy, budget=500) for policy in ("random", "information")}
 
 
 @run("evaluate/items")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+from benchmarks.rounds import campaign
 from command_line import run
 from consilience import planning
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
@@ -295,16 +296,16 @@ def test_questions_on_the_command_line(saved):
 
 
 def test_a_campaign_pays_for_what_it_asks():
-    curve = cs.simulate.campaign(DENSE, batch=90, budget=300, seed=1).to_pydict()
+    curve = campaign(DENSE, batch=90, budget=300, seed=1).to_pydict()
     assert list(curve) == ["items", "answers", "accuracy", "expected_accuracy"]
     assert curve["answers"] == [120, 210, 300]
-    again = cs.simulate.campaign(DENSE, "random", batch=90, budget=300, seed=1).to_pydict()
+    again = campaign(DENSE, "random", batch=90, budget=300, seed=1).to_pydict()
     assert (again["answers"], again["accuracy"][0]) == (curve["answers"], curve["accuracy"][0])
-    everything = cs.simulate.campaign(DENSE, budget=10**6, batch=400).to_pydict()
+    everything = campaign(DENSE, budget=10**6, batch=400).to_pydict()
     assert everything["answers"][-1] == 60 * 12
     full = cs.DawidSkene().fit(DENSE.responses)
     assert everything["accuracy"][-1] == np.mean(full.labels_ == DENSE.truth)
-    assert cs.simulate.campaign(DENSE, batch=400)["answers"].to_pylist()[-1] == 8 * 60
+    assert campaign(DENSE, batch=400)["answers"].to_pylist()[-1] == 8 * 60
 
 
 def test_answers_are_revealed_when_they_are_asked_for():
@@ -314,7 +315,7 @@ def test_answers_are_revealed_when_they_are_asked_for():
         seen.append(model.result_.answers)
         return {"item": [0, 0, 1, 10**6], "worker": [3, 3, 4, 0], "n": [n] * 4}
 
-    cs.simulate.campaign(DENSE, policy, batch=4)
+    campaign(DENSE, policy, batch=4)
     first, last = seen[0], seen[-1]
     assert (np.diff(first.offsets) == 2).all()
     assert len(seen) == 2 or last.n_responses == first.n_responses  # then there is nothing left that it asks for
@@ -325,8 +326,8 @@ def test_answers_are_revealed_when_they_are_asked_for():
     for i, m, a in zip(last.item_of_answer(), last.worker, last.label, strict=True):
         assert whole[i, m] == a
     assert {(0, 3), (1, 4)} <= set(zip(last.item_of_answer().tolist(), last.worker.tolist(), strict=True))
-    with pytest.raises(cs.errors.InputError, match="columns item and worker"):
-        cs.simulate.campaign(DENSE, lambda model, n: {"item": [1]})
+    with pytest.raises(ValueError, match="columns item and worker"):
+        campaign(DENSE, lambda model, n: {"item": [1]})
 
 
 def test_who_answers_by_chance_is_not_asked():

@@ -379,7 +379,7 @@ class Tool(ABC):
             said = [answers.get(question) for _, _, answers, _ in rows]
             known_too = [known.get(question) for *_, known in rows]
             are_sets = self.are_sets or any(isinstance(each, list) and len(each) > 1 for each in said + known_too)
-            silence = [] if self.silence_is_empty else None
+            silence: list[Id] | None = [] if self.silence_is_empty else None
             columns[name] = [_settle(silence if each is None else each, are_sets) for each in said]
             if len(questions) == 1 and any(each is not None for each in known_too):
                 columns["gold"] = [_settle(each, are_sets) for each in known_too]

@@ -4,13 +4,12 @@
 the generators of the paper: confusion matrices drawn uniformly from the simplex, of which floor(M / 2) + 1 (for
 networks all) have the largest entry of each row on the diagonal. `ratings` draws raters on a scale, and `comparisons`
 judges of pairs. `spans` makes texts in which workers mark entities, and `tags` items to which they give sets of tags.
-`campaign` buys the answers of a crowd in rounds.
 """
 
 from __future__ import annotations
 
 from .crowds import Oracle, Simulation, TrueParameters, independent, network, ratings, sequences
-from .projects import ComparisonSimulation, SpanSimulation, TagSimulation, campaign, comparisons, spans, tags
+from .projects import ComparisonSimulation, SpanSimulation, TagSimulation, comparisons, spans, tags
 
 __all__ = [
     "independent",
@@ -20,7 +19,6 @@ __all__ = [
     "spans",
     "tags",
     "comparisons",
-    "campaign",
     "Simulation",
     "SpanSimulation",
     "TagSimulation",
