@@ -27,7 +27,7 @@ from ..answers.columns import (
 )
 from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold
 from ..answers.items import read_positions
-from ..answers.tables import Table, is_table, key_roles, open_frame
+from ..answers.tables import Table, is_table, key_roles, open_frame, read_figures
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
@@ -152,9 +152,9 @@ def evaluate(
     for role in ("item", "label", "sequence", "position"):
         wanted = table.preferred.get(role, roles[role])
         if wanted is not None and not any(is_among(wanted, each.names) for each in (table, opened)):
-            found_names = " and ".join(f"{each.name} has {listing(map(str, each.names))}" for each in (table, opened))
             raise InputError(
-                f"There is no column {shorten(wanted)}: {found_names}.",
+                f"There is no column {shorten(wanted)}: {table.name} has {listing(map(str, table.names))}, and "
+                f"{opened.name} {listing(map(str, opened.names))}.",
                 Sentence(f"Name one of them with {{{role}}}."),
                 keyword=role,
             )
@@ -192,13 +192,10 @@ def split_labels(labels: object, label: str | None) -> dict[str, Any] | None:
 
 def _holds(labels: object, sign: str) -> bool:
     """Whether some label in a table has a sign in it."""
-    name = labels.preferred.get("known label") or labels.find("label") if isinstance(labels, Table) else None
-    return (
-        isinstance(labels, Table)
-        and name is not None
-        and labels.lists(name) is None
-        and holds_sign(labels.read(name), sign)
-    )
+    if not isinstance(labels, Table):
+        return False
+    name = labels.preferred.get("known label") or labels.find("label")
+    return name is not None and labels.lists(name) is None and holds_sign(labels.read(name), sign)
 
 
 # A table of the rows with a label, the columns of their keys, and their labels.
@@ -211,12 +208,8 @@ def _read_side(table: Table, paired: bool, is_known: bool) -> Side:
     label_name = find_label(table, "label") if is_known else table.need("label", parameter="label")
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
-    keys, label, worker = (
-        [table.values(name, KEY_REMEDY) for name in names],
-        table.read(label_name),
-        table.find_usual("worker"),
-    )
-    rows = np.arange(table.n_rows)
+    keys, label = [table.values(name, KEY_REMEDY) for name in names], table.read(label_name)
+    rows, worker = np.arange(table.n_rows), table.find_usual("worker")
     if worker is not None:
         fused = np.flatnonzero(lookup(objects([FUSED]), table.read(worker)) >= 0)
         rows = fused if len(fused) else rows
@@ -362,12 +355,9 @@ def _read_probabilities(table: Table, rows: Indices) -> tuple[list[str], Floats 
     found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
     if not found or all(len(find_missing(table.read(name))) == table.n_rows for name in found):
         return [], None
-    columns = [table.values(name, "Every label needs its probabilities.") for name in found]
-    try:
-        posterior = np.column_stack([np.asarray(to_values(column)[rows], np.float64) for column in columns])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"Columns {listing(found)} of {table.name} must hold numbers: {error}.") from error
-    return list(found.values()), posterior
+    for name in found:
+        table.values(name, "Every label needs its probabilities.")
+    return list(found.values()), np.column_stack([read_figures(table, name)[rows] for name in found])
 
 
 def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence[object] | None) -> Values:

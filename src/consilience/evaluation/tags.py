@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..answers.columns import lookup, to_column, to_values
-from ..answers.tables import is_table, open_frame
+from ..answers.tables import is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
 from ..kinds.tags import (
@@ -68,15 +68,13 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
     figures["exact"] = float((found == truth).all(axis=1).mean())
     figures |= dict.fromkeys(("calibration_error", "mean_confidence"))
     if named:  # the probability of a tag without a column is 0
-        columns = [
-            np.asarray(to_values(table.read(f"p({tag})")), np.float64) if str(tag) in named else np.zeros(table.n_rows)
-            for tag in tags.tolist()
-        ]
-        chances = np.stack(columns, axis=1)
+        nothing = np.zeros(table.n_rows)
+        columns = [read_figures(table, f"p({tag})") if str(tag) in named else nothing for tag in tags.tolist()]
+        chances = np.stack(columns, axis=1)[row[there]]
         if not np.isnan(chances).any():
-            figures["calibration_error"] = mean_gap(chances[row[there]].ravel(), truth.ravel())
+            figures["calibration_error"] = mean_gap(chances.ravel(), truth.ravel())
     if "confidence" in table.names:
-        sure = np.asarray(to_values(table.read("confidence")), np.float64)[row[there]]
+        sure = read_figures(table, "confidence")[row[there]]
         figures["mean_confidence"] = None if np.isnan(sure).any() else float(sure.mean())
     by_tag = {str(tag): score_tags(found[:, t], truth[:, t]) for t, tag in enumerate(tags.tolist())}
     return Evaluation("item", figures, {"micro": score_tags(found, truth)}, "tag", by_tag)
