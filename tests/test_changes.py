@@ -10,7 +10,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.documents.document import Document, Text
-from consilience.documents.items import View, bound_share, describe_known
+from consilience.documents.items import View, describe_known
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -60,26 +60,12 @@ def test_known_labels_that_contradict_a_sure_crowd_are_named():
     named = f"Item {sure} (known {wrong[sure]}, crowd {alone.labels_[sure]} "
     start = "1 known label contradicts a label of which the crowd was at least 95% sure: "
     assert any(each.startswith(f"{start}{named}") and each.endswith("%). Check this.") for each in words)
-    assert "Only 2 known labels count as drawn at random." in words
+    assert any(each.startswith("Only 2 known labels count as drawn at random.") for each in words)
     many = dict(enumerate(alone.labels_[:100].tolist()))
     many |= {row: (many[row] + 1) % 3 for row in np.argsort(-confidence[:100])[:6].tolist()}
     words = say(cs.fuse(CROWD.responses, gold=many))
     assert any(re.match("[3456] known labels contradict labels.* Check this.", each) for each in words)
     assert not any("So few" in each for each in words)
-
-
-def slow_interval(n_right, n):
-    """Return the shares at which so many right ones, or more (fewer), have a probability of 2.5 %."""
-    from scipy.stats import binom
-
-    shares = np.linspace(0, 1, 20_001)
-    inside = (binom.sf(n_right - 1, n, shares) >= 0.025) & (binom.cdf(n_right, n, shares) >= 0.025)
-    return shares[inside].min(), shares[inside].max()
-
-
-@pytest.mark.parametrize(("n_right", "n"), [(0, 20), (20, 20), (13, 20), (199, 200)])
-def test_intervals_are_exact(n_right, n):
-    assert bound_share(n_right, n) == pytest.approx(slow_interval(n_right, n), abs=1e-4)
 
 
 def test_a_round_of_review_on_the_command_line(tmp_path, monkeypatch):

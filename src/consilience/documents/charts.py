@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from html import escape
@@ -56,15 +56,13 @@ LABEL = 130
 Spec = dict[str, Any]
 # A name, a value, the ends of its interval, and a remark.
 Interval = tuple[str, float, float, float, str]
-# The mean probability of some labels, which share of them is right, and how many there are.
-Curve = tuple[Floats, Floats, NDArray[Any]]
 
 
 def fill(chart: str, **values: Any) -> Any:
     """A specification of ``templates/charts.json``: what begins with $ there stands for a colour or one of the values.
 
-    >>> fill("curves", width=110)["width"], fill("shared")["config"]["axis"]["gridColor"] == LINE
-    (110, True)
+    >>> fill("heat", side=30)["width"], fill("shared")["config"]["axis"]["gridColor"] == LINE
+    ({'step': 30}, True)
     """
     names = {name: light for name, (light, _) in COLOURS.items()} | values
 
@@ -284,24 +282,13 @@ def draw_biases(
     return Chart(title, alt, figure, heads, biases.rows)
 
 
-def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[str, ...]) -> Chart:
-    """How often labels are right against how probable they are said to be; of several curves each beside the next."""
-    several, rows, table = len(curves) > 1, list[Spec](), list[tuple[str | int | float, ...]]()
-    for name, curve in curves.items():
-        rows += [{"name": name, "line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
-        for x, y, n in zip(*(each.tolist() for each in curve), strict=True):
-            rows.append({"name": name, "line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)})
-            table.append((*([name] if several else []), f"{x:.1%}", f"{y:.1%}", int(n)))
-    data: Spec = {"data": {"values": rows}}
-    if several:
-        view = fill("curves", width=110, height=90, x="Probability", y="Right", size={"value": 40})
-        header = {"labelColor": MUTED, "labelFontSize": 13}
-        facet = {"field": "name", "type": "nominal", "sort": list(curves), "title": None, "header": header}
-        data |= {"facet": facet, "columns": 4, "spec": view}
-    else:
-        size = {"field": "n", "type": "quantitative", "title": None, "legend": None, "scale": {"range": [30, 250]}}
-        data |= fill("curves", width=220, height=170, x=heads[-3], y=heads[-2], size=size)
-    return Chart(title, alt, data, heads[-3 - several :], table)
+def draw_curve(title: str, alt: str, confidence: Floats, accuracy: Floats, sizes: NDArray[Any]) -> Chart:
+    """How often labels are right against how probable they are said to be."""
+    found = list(zip(confidence.tolist(), accuracy.tolist(), sizes.tolist(), strict=True))
+    rows: list[Spec] = [{"line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
+    rows += [{"line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)} for x, y, n in found]
+    table = [(f"{x:.1%}", f"{y:.1%}", int(n)) for x, y, n in found]
+    return Chart(title, alt, fill("curve", rows=rows), ("Confidence", "Share of right labels", "Items"), table)
 
 
 def bin_shares(values: Floats, n_bins: int = 20) -> tuple[list[str], list[int]]:

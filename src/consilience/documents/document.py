@@ -46,10 +46,10 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of equal rank. "figures" are few, and large: what a reader looks for first; "terms" explain words."""
+    """Facts of equal rank. "figures" are few, and large: what a reader looks for first."""
 
     facts: Sequence[Fact]
-    kind: Literal["facts", "figures", "terms"] = "facts"
+    kind: Literal["facts", "figures"] = "facts"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from ..answers.answers import Answers
 from ..answers.columns import Column as Values
@@ -42,7 +41,7 @@ from ..planning import choose_next_items
 from ..results.explanations import explain_row
 from ..results.result import Result
 from ..results.worker_report import expect_counts
-from .charts import Chart, draw_curves
+from .charts import Chart, draw_curve
 from .document import Column, Part, Section, Table, Text, Widget, name_all, to_name
 
 # How many items each list shows, how many of these before they are folded, and workers for each label.
@@ -303,15 +302,13 @@ def describe_known(view: View) -> list[Part]:
     gold, blind, found = view.result.given.gold, view.blind, view.result.calibrated
     if gold is None or not view.is_known.any():
         return []
-    rows, more, is_told = np.flatnonzero(view.is_known), list[str](), view.confidence is not None
+    rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
     words = [f"{plural(len(rows), 'label')} {'is' if len(rows) == 1 else 'are'} known."]
     if blind is not None:
         truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
-        n_differ = int((codes != truth).sum())
-        if n_differ:
-            words.append(f"{n_differ:,} of them {'differ' if n_differ > 1 else 'differs'} from what the answers say.")
-        else:
-            words.append("The answers alone say the same.")
+        n_differ, drawn = int((codes != truth).sum()), (gold.judging & view.is_answered)[rows]
+        differ = f"{n_differ:,} of them {'differ' if n_differ > 1 else 'differs'} from what the answers say."
+        words.append(differ if n_differ else "The answers alone say the same.")
         sure = np.flatnonzero((codes != truth) & (confidence >= SURE))
         sure = sure[np.argsort(-confidence[sure], kind="stable")].tolist()
         if is_told and sure:
@@ -322,27 +319,15 @@ def describe_known(view: View) -> list[Part]:
             )
             which = "known label contradicts a label" if len(sure) == 1 else "known labels contradict labels"
             words.append(f"{len(sure):,} {which} of which the crowd was at least {SURE:.0%} sure: {named}. Check this.")
-        drawn = (gold.judging & view.is_answered)[rows]
-        n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
-        if n_drawn >= LEAST_KNOWN:
-            low, high = bound_share(n_right, n_drawn)
-            at_random = "" if len(rows) == int(gold.judging.sum()) else " that were drawn at random"
-            right = f"right about {n_right:,} of {plural(n_drawn, 'known item')}{at_random} ({n_right / n_drawn:.1%})"
-            so = "So" if at_random else "If these were drawn at random,"
-            more.append(f"The answers alone are {right}.")
-            more.append(f"{so} they are right about {low:.1%} to {high:.1%} of all items (95% interval).")
+        if drawn.sum() >= LEAST_KNOWN:
+            right, at_random = (codes == truth)[drawn], "" if drawn.all() else " that were drawn at random"
+            share = f"{right.sum():,} of {plural(len(right), 'known item')}{at_random} ({right.mean():.1%})"
+            words.append(f"The answers alone are right about {share}.")
     n_gold = 0 if found is None else found.found.n_gold
     if found is not None and is_told and 0 < n_gold < LEAST_KNOWN and found.found.power < found.found.power_before:
         counts = f"{plural(n_gold, 'known label')} {'counts' if n_gold == 1 else 'count'} as drawn at random"
-        lowered = "So few say little about the other items, and probabilities are lowered as a precaution."
-        words += [f"Only {counts}.", lowered]
-    return [Text(words), *([Section("In detail", [Text(more)])] if more else [])]
-
-
-def bound_share(n_right: int, n: int) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) 95 % interval of a share."""
-    low, high = betaincinv([n_right, n_right + 1], [n - n_right + 1, n - n_right], [0.025, 0.975]).tolist()
-    return low if n_right else 0.0, high if n_right < n else 1.0
+        words.append(f"Only {counts}. So few say little about the other items, and probabilities are lowered.")
+    return [Text(words)]
 
 
 def draw_by_gold(view: View) -> Chart | None:
@@ -362,12 +347,7 @@ def draw_by_gold(view: View) -> Chart | None:
     alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
     curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence without known labels, and how often it is right"
-    return draw_curves(
-        title,
-        alt,
-        {"": (curve.confidence, curve.accuracy, curve.n_items)},
-        ("Confidence", "Share of right labels", "Items"),
-    )
+    return draw_curve(title, alt, curve.confidence, curve.accuracy, curve.n_items)
 
 
 def describe_differences(view: View) -> list[Part]:

@@ -20,7 +20,7 @@ from ..inference import Cells
 from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals
-from .document import Column, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
+from .document import Column, Part, Section, Table, Text, Widget, name_all, to_name
 from .items import View, repeat_command
 
 # The most workers in the table, and numbers in all heat maps.
@@ -36,19 +36,6 @@ FEWEST = 0.5
 MINUS = "\N{MINUS SIGN}"
 # The file of those to leave out.
 BLOCKED = "blocked.csv"
-
-# What the remarks of `worker_report` mean, by their first words.
-MEANINGS = {
-    "answers as if by chance": "guessing explains the answers better than judging",
-    "contrary": "right less often than by chance",
-    "one label": "nearly all answers are the same label",
-    "near-copy": "nearly all answers are those of others in the group",
-    "accuracy falls": "right less often at the end than at the beginning, beyond chance and compared with others",
-    "harsh": "rates lower than the others do",
-    "lenient": "rates higher than the others do",
-    "uninformative": "the answers hardly depend on what is true",
-    "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
-}
 
 # A worker: the columns of `worker_report`; number, name and flag; change with its interval, and the place in the order
 # of those who need attention.
@@ -69,16 +56,13 @@ def list_workers(view: View) -> list[Part]:
     # The chart, beside what the crowd confuses, what the remarks in the chart mean, and how to leave workers out.
     rates = any(row["spread"] is not None for row in rows)
     drawn = draw_raters(rows) if rates else draw_workers(rows)
-    remarks, flags = "; ".join(row["remarks"] for row in shown), {row["flag"] for row in shown}
-    in_chart, others = list[Fact](), list[Fact]()
-    for name, text in MEANINGS.items():
-        if f"; {name}" in f"; {remarks}":
-            (in_chart if drawn is not None and name in flags else others).append(Fact("", name, text))
+    flags = {row["flag"] for row in shown if drawn is not None} - {""}
+    remarks = {part for row in shown for part in row["remarks"].split("; ")}
     parts = list[Part]()
     if drawn is not None:
         confusion, accused = draw_confusion(view), find_accused(view.result)
         beside: list[Part] = [*([] if confusion is None else [confusion])]
-        beside += [Facts(in_chart, "terms")] if in_chart else []
+        beside += [Widget("meanings", {"remarks": sorted(flags), "known": []})] if flags else []
         if accused.any():
             before, lines = view.result.blocked, io.StringIO()  # who is left out stays so
             names = [*([] if before is None else before.tolist()), *view.result.names.workers[accused].tolist()]
@@ -127,7 +111,7 @@ def list_workers(view: View) -> list[Part]:
     data = {"confusions": {"classes": classes, "labels": labels, "counts": matrices}}
     fold.append(Widget("workers", {"table": table, "cells": table.cells(), "numbers": numbers}, data))
     title = f"All {len(rows):,} workers, and how each answers" if len(rows) > 1 else "The worker in figures"
-    fold += [Facts(others, "terms")] if others else []
+    fold.append(Widget("meanings", {"remarks": sorted(remarks), "known": sorted(flags)}))
     return [*parts, Section(title, fold)]
 
 
