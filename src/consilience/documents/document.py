@@ -236,10 +236,8 @@ def spell(value: Any, form: str = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return "yes" if value else ""
-    if value is None:
-        return ""
     if form in ("text", "spelled"):
         return spell_surrogates(str(value))
     if form == "interval":
@@ -251,16 +249,13 @@ def spell(value: Any, form: str = "text") -> str:
         return "" if math.isnan(value[0]) else "{:+.0%} ({:+.0%} to {:+.0%})".format(*value)
     if math.isnan(value):
         return ""
+    specs = {"count": ",.0f", "number": "z.2f", "figure": ".3f", "signed": "+z.2f", "share": "z.0%", "percent": "z.1%"}
+    specs["confidence"] = ".0%"
+    if form == "confidence" and 0.995 <= value < 1:
+        return ">99%"
     if form == "count" and value != round(value):
         return f"{value:,.1f}"
-    if form == "figure" and 0 < abs(value) < 0.001:
-        return f"{value:.2g}"
-    if form == "confidence":
-        return ">99%" if 0.995 <= value < 1 else f"{value:.0%}"
-    return f"{value:{_SPECS[form]}}"
-
-
-_SPECS = {"count": ",.0f", "number": "z.2f", "figure": ".3f", "signed": "+z.2f", "share": "z.0%", "percent": "z.1%"}
+    return f"{value:.2g}" if form == "figure" and 0 < abs(value) < 0.001 else f"{value:{specs[form]}}"
 
 
 def to_name(value: object, width: int = LONGEST_NAME) -> str:

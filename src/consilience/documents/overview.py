@@ -325,10 +325,7 @@ def list_least_certain(found: Result) -> list[Part]:
             records.append({"item": row["item"], "label": label, "confidence": row["confidence"], "runner_up": second})
             records[-1]["runner_up_probability"] = None if second is None else chances[second]
     else:
-        confidence = labels.confidence
-        n_shown = min(N_ITEMS, len(confidence))
-        rows = np.flatnonzero(confidence <= np.partition(confidence, n_shown - 1)[n_shown - 1])
-        rows = rows[np.argsort(confidence[rows], kind="stable")][:N_ITEMS]
+        rows = np.argsort(labels.confidence, kind="stable")[:N_ITEMS]
         part, words = labels.part(rows), task.show(rows)
         listed = dict(part.keys) | ({} if words is None else {"text": to_column(words)})
         listed |= {"label": to_column(part.values), "confidence": to_column(part.confidence)}
@@ -384,11 +381,10 @@ def describe_questions(found: Any, title: str = "") -> Document:
         heads = [Column("worker", "worker"), Column("answers", "answers", "count")]
         heads += [Column(name, name, "figure") for name in ("accuracy", "chance")]
         who = "Who may answer without looking, over all questions"
-        remedy = "Leave out those above .9 with --block FILE, a table with a column worker."
-        listed = [Table("", who, heads, suspects[:N_SUSPECTS], max(0, len(suspects) - N_SUSPECTS)), Text([remedy])]
-    table = tabulate_questions(found, {})
-    parts: list[Part] = [Facts(facts), replace(table, key="", title=""), Text([found.explain_sharing()])]
-    return Document(title, "", [*parts, *documents, *listed])
+        listed = [Table("", who, heads, suspects[:N_SUSPECTS], len(suspects[N_SUSPECTS:]))]
+        listed.append(Text(["Leave out those above .9 with --block FILE, a table with a column worker."]))
+    table = replace(tabulate_questions(found, {}), key="", title="")
+    return Document(title, "", [Facts(facts), table, Text([found.explain_sharing()]), *documents, *listed])
 
 
 def tabulate_questions(found: Any, verdicts: Mapping[str, str]) -> Table:

@@ -81,47 +81,41 @@ def list_examples(view: View) -> list[dict[str, Any]]:
     order = np.lexsort((-doubt, -differs, ~fits, alone))
     colours, by_label = colour_classes(view.classes), list[int | None]()
     by_label += [colours[k] if k >= 0 else None for k in r.class_of_label.tolist()]
+    cells, label_cells = (
+        [name if len(name) <= 8 else f"{name[:7]}…" for name in each] for each in (view.classes, view.labels)
+    )
     are_texts = found.task.read(0) is not None and are_tags(found.names.classes)
-    examples = []
+    examples = list[dict[str, Any]]()
     for sequence in eligible[order[:N_EXAMPLES]].tolist():
         start, end = r.sequences.offsets[sequence : sequence + 2].tolist()
         stop = end if are_texts else min(end, start + LONGEST)
         # The label that each worker gave to each of these items, -1 for none.
         here = slice(int(r.offsets[start]), int(r.offsets[stop]))
-        item, said = r.item_of_answer()[here] - start, dict[int, NDArray[np.int64]]()
-        for worker in np.unique(r.worker[here]).tolist():
-            mine = r.worker[here] == worker
-            said[worker] = np.full(stop - start, -1)
-            said[worker][item[mine]] = r.label[here][mine]
-        shown, fused = list(said.items())[:MOST_TRACKS], found.labels.codes[start:stop]
-        example: dict[str, Any] = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0])}
-        example["more_workers"] = len(said) - len(shown)
+        workers, place = np.unique(r.worker[here], return_inverse=True)
+        said, fused = np.full((len(workers), stop - start), -1), found.labels.codes[start:stop]
+        said[place, r.item_of_answer()[here] - start] = r.label[here]
+        shown = [(view.workers[m], codes) for m, codes in zip(workers.tolist(), said, strict=True)][:MOST_TRACKS]
+        example = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0]), "more_workers": len(workers) - len(shown)}
         if are_texts:
             passage = found.task.read(sequence)
             assert passage is not None
             example["text"] = mark_spans(passage, fused, view.classes, found.names.classes, colours)
             example["readers"] = [
-                (view.workers[m], mark_spans(passage, codes, view.labels, r.labels, by_label)) for m, codes in shown
+                (name, mark_spans(passage, codes, view.labels, r.labels, by_label)) for name, codes in shown
             ]
         else:
             contents = [view.show(each) for each in range(start, stop)]
             words = [to_name(text, 20) for text, picture, _ in contents if text and not picture]
-            example |= {"words": words if len(words) == stop - start else [], "more": end - stop}
-            example["fused"] = [(shorten_cell(view.classes[k]), colours[k], False) for k in fused.tolist()]
-            example["tracks"] = []
-            for worker, codes in shown:
-                cells = list[tuple[str, int | None, bool] | None]()
-                for code, label in zip(codes.tolist(), fused.tolist(), strict=True):
-                    is_other = bool(r.class_of_label[code] != label)
-                    cells.append((shorten_cell(view.labels[code]), by_label[code], is_other) if code >= 0 else None)
-                example["tracks"].append((view.workers[worker], cells))
+            example |= {"words": words if len(words) == stop - start else [], "more": end - stop, "tracks": []}
+            example["fused"] = [(cells[k], colours[k], False) for k in fused.tolist()]
+            for name, codes in shown:
+                off = (r.class_of_label[codes] != fused).tolist()
+                track = [
+                    (label_cells[k], by_label[k], off[n]) if k >= 0 else None for n, k in enumerate(codes.tolist())
+                ]
+                example["tracks"].append((name, track))
         examples.append(example)
     return examples
-
-
-def shorten_cell(name: str) -> str:
-    """A label in a cell of a track."""
-    return name if len(name) <= 8 else name[:7] + "…"
 
 
 def colour_classes(classes: list[str]) -> list[int | None]:
@@ -130,13 +124,12 @@ def colour_classes(classes: list[str]) -> list[int | None]:
     >>> colour_classes(["B-PER", "I-PER", "O", "B-LOC"])
     [0, 0, None, 1]
     """
-    colours: dict[str, int] = {}
-    result: list[int | None] = []
-    for name in classes:
-        parts = split_tag(name, "OBIELSU")
-        kind = name if parts is None else str(parts[1])
-        result.append(None if name == "O" else colours.setdefault(kind, len(colours)) % N_COLOURS)
-    return result
+    parts, colours = [split_tag(name, "OBIELSU") for name in classes], dict[str, int]()
+    kinds = [name if part is None else str(part[1]) for name, part in zip(classes, parts, strict=True)]
+    return [
+        None if name == "O" else colours.setdefault(kind, len(colours)) % N_COLOURS
+        for name, kind in zip(classes, kinds, strict=True)
+    ]
 
 
 def mark_spans(
