@@ -95,7 +95,8 @@ def list_examples(view: View) -> list[dict[str, Any]]:
         said, fused = np.full((len(workers), stop - start), -1), found.labels.codes[start:stop]
         said[place, r.item_of_answer()[here] - start] = r.label[here]
         shown = [(view.workers[m], codes) for m, codes in zip(workers.tolist(), said, strict=True)][:MOST_TRACKS]
-        example = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0]), "more_workers": len(workers) - len(shown)}
+        example: dict[str, Any] = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0])}
+        example["more_workers"] = len(workers) - len(shown)
         if are_texts:
             passage = found.task.read(sequence)
             assert passage is not None
