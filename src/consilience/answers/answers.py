@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, join_names, listing, parameter_error, plural, warn_of
+from ..errors import InputError, join_names, listing, parameter_error, plural
 from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import allocate, release_mapped
 from ..options import check, check_effect, to_floats
@@ -286,12 +286,8 @@ class Answers:
         >>> cs.Answers.from_frame(table).classes
         array([False,  True])
         """
-        for name, value in {
-            "duplicates": duplicates,
-            "normalise": normalise,
-            "drop_missing": drop_missing,
-            "rescale": rescale,
-        }.items():
+        flags = {"normalise": normalise, "drop_missing": drop_missing, "rescale": rescale}
+        for name, value in {"duplicates": duplicates, **flags}.items():
             check(name, value, "Answers")
         if not (gold is None or gold is False or isinstance(gold, str)):
             raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
@@ -458,8 +454,7 @@ class Answers:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
         Each vote is one answer, with its most probable class as the label; the probabilities stand beside it (`soft`).
-        If all of them are 0 or 1, these are plain answers. Rows of NaN are missing. So are rows with some NaN, with a
-        warning.
+        If all of them are 0 or 1, these are plain answers. Rows of NaN are missing.
 
         Parameters
         ----------
@@ -499,18 +494,13 @@ class Answers:
                 "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
             )
         labels = read_names(classes, votes.shape[2], "classes")
-        answered = np.asarray(~np.isnan(votes).any(axis=2))
-        n_holed = int(np.sum(~answered & ~np.isnan(votes).all(axis=2)))
-        if n_holed:
-            warn_of(
-                f"P has NaN for some classes, and a number for others, in {plural(n_holed, 'row')}: taken for missing.",
-                "Use 0 for a class that the worker rules out.",
-            )
+        answered = np.asarray(~np.isnan(votes).all(axis=2))
         if not answered.any():
-            raise InputError("P has no votes: every row holds a NaN.")
+            raise InputError("P has no votes: every row is of NaN.")
         where = np.argwhere(answered)
         remedy = "If the last axis lacks a class, add it. Else divide each vote by its sum, or transpose P."
-        probabilities = scale_votes(votes[answered], rescale, "P", lambda row: f"P{where[row].tolist()}", remedy)
+        given = votes[answered], labels, rescale
+        probabilities = scale_votes(*given, "P", lambda row: f"P{where[row].tolist()}", remedy)
         soft = probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None
         code, found = probabilities.argmax(axis=1).astype(np.int32), lay_out_matrix(answered, lengths, items, workers)
         answers = cls(**found, label=code, labels=labels, classes=labels, soft=soft)
@@ -646,12 +636,12 @@ class Answers:
 
     def have_several_workers(self) -> Truths:
         """Which items, or sequences, at least two workers answered."""
+        if self.sequences is None and self.amount is None:
+            return np.asarray(np.diff(self.offsets) > 1)
         item, worker = self.votes()
-        if self.sequences is None:
-            return np.asarray(count_codes(item, self.n_items) > 1)
         codes = np.sort(self.owners_of(item) * self.n_workers + worker)
         owner = codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]] // self.n_workers
-        return np.asarray(count_codes(owner, len(self.sequences)) > 1)
+        return np.asarray(count_codes(owner, self.n_items if self.sequences is None else len(self.sequences)) > 1)
 
     def key_columns(self) -> dict[str, Column]:
         """What identifies an item, as named columns: item, or sequence and position, and what these consist of.

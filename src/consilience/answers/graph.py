@@ -236,9 +236,9 @@ class Graph:
             raise InputError(f"Expected a networkx graph; got a {type(graph).__name__}.")
         if weight is not None and not isinstance(weight, str):
             raise parameter_error("weight", "Graph.from_networkx", "the name of an attribute, or None", weight)
-        triples = list(graph.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in graph.edges()]
-        names = list(graph.nodes) if items is None else items
-        return cls.from_edges([t[0] for t in triples], [t[1] for t in triples], [t[2] for t in triples], items=names)
+        edges = [(a, b, data.get(weight, 1.0)) for a, b, data in graph.edges(data=True)]
+        source, target, weights = ([edge[place] for edge in edges] for place in range(3))
+        return cls.from_edges(source, target, weights, list(graph.nodes) if items is None else items)
 
     @classmethod
     def grid(cls, shape: object, connectivity: int | None = None, items: object = None) -> Graph:

@@ -126,14 +126,14 @@ def sum_to_one(votes: Floats) -> bool:
 
 
 def scale_votes(
-    votes: Floats, rescale: bool, name: str, locate: Callable[[int], str], *remedies: str | Sentence
+    votes: Floats, labels: Values, rescale: bool, name: str, locate: Callable[[int], str], *remedies: str | Sentence
 ) -> Floats:
-    """Votes (n, L) divided by their sums, which must be 1; others are an error, with what may be why.
+    """Votes (n, L) on the labels divided by their sums, which must be 1; others are an error, with what may be why.
 
     Parameters
     ----------
-    votes : ndarray
-        Without missing numbers.
+    votes, labels : ndarray
+        Probabilities, of which some or none are given.
     rescale : bool
         Whether sums may also be 100, and 1 or 100 but for rounding.
     name, locate
@@ -141,6 +141,14 @@ def scale_votes(
     *remedies : str
         What to do if a class is missing, and perhaps others.
     """
+    holes = np.isnan(votes)
+    holed = np.flatnonzero(holes.any(axis=1))
+    if len(holed):
+        raise InputError(
+            f"{name} has no probability of {listing(labels[holes[holed[0]]].tolist())} at {locate(int(holed[0]))}, and "
+            f"there are others. So it is in {plural(len(holed), 'row')}.",
+            "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
+        )
     whole = find_whole(votes, rescale)
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])
@@ -170,17 +178,10 @@ def check_votes(
         raise ParameterError(problem, "Leave it out.", keyword=name)
     if not rows.named and classes is not None:
         rows = rows._replace(labels=read_names(classes, len(rows.labels), "classes"))
-    holes = np.isnan(rows.votes)
-    holed = np.flatnonzero(holes.any(axis=1))
-    if len(holed):
-        raise InputError(
-            f"{table.name} has no probability of {listing(rows.labels[holes[holed[0]]].tolist())} at "
-            f"{table.locate(int(holed[0]))}, and there are others. So it is in {plural(len(holed), 'row')}.",
-            "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
-        )
     remedy = "Give a number to each class that is not ruled out. Else divide each vote by its sum."
     no_votes = Sentence("If they are no probabilities, name the column of answers with {label}.")
-    return rows._replace(votes=scale_votes(rows.votes, rescale, table.name, table.locate, remedy, no_votes))
+    votes = scale_votes(rows.votes, rows.labels, rescale, table.name, table.locate, remedy, no_votes)
+    return rows._replace(votes=votes)
 
 
 # ------------------------------------------------------------------------------------------------- columns of numbers
