@@ -837,16 +837,11 @@ class Standalone(Fitted[estimator.Found]):
         return to_cells(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))
 
 
-def class_names() -> dict[str, str]:
-    """The names in the register of all that files may hold, by the name of its class."""
-    return {entry.rpartition(".")[2]: name for name, entry in (MODELS | OTHERS).items()}
-
-
 def restore(saved: SavedModel) -> Any:
     """The fitted model in a file: one of those of the register, and nothing else."""
     from ..results.saving import compare_names
 
-    names = class_names()
+    names = {entry.rpartition(".")[2]: name for name, entry in (MODELS | OTHERS).items()}
     if saved.model not in names:
         raise StoreError(
             f"The file holds a model {shorten(saved.model)}, which this release does not know.",

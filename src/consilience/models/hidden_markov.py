@@ -166,8 +166,7 @@ class HiddenMarkov(StreamingModel):
         if not found.coupling_scores:
             why = "it was given"
             if self.coupling == "learn":
-                alone = "all answers are one worker's about one sequence"
-                why = "it is that of the first batch" if found.n_batches > 1 else alone
+                why = "all answers are one worker's about one sequence" if found.n_batches < 2 else "it was kept"
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")

@@ -46,9 +46,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, Values, encode_in_order_of_appearance
+from ..answers.columns import Values
 from ..answers.random_choices import draw_units
-from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
+from ..answers.tagging import find_continuations, find_runs, judge_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
@@ -282,11 +282,3 @@ def judge_spans(
     parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)
     probability = judge_runs(parts, find_runs(codes, classes, sequence))
     return raise_to(np.column_stack([probability, 1 - probability]), power)[:, 0]
-
-
-def count_spans(codes: NDArray[np.int64], classes: Values, column: Column) -> int:
-    """How many spans there are among labels; `column` has the sequence of each."""
-    if not are_tags(classes):
-        return 0
-    sequence = encode_in_order_of_appearance(column)[0].astype(np.int64)
-    return len(find_runs(codes, classes, sequence).first)
