@@ -236,8 +236,5 @@ def recognise_columns(head: bytes, _path: str) -> bool:
 
 
 CONLL = Codec(
-    recognise=recognise_columns,
-    read_spans=_read_columns,
-    write_spans=_write_columns,
-    carries=frozenset({"tokens"}),
+    recognise=recognise_columns, read_spans=_read_columns, write_spans=_write_columns, carries=frozenset({"tokens"})
 )

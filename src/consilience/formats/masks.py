@@ -26,15 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import (
-    InputError,
-    MissingDependencyError,
-    Sentence,
-    first_line,
-    listing,
-    parameter_error,
-    warn_of,
-)
+from ..errors import InputError, MissingDependencyError, Sentence, first_line, listing, parameter_error, warn_of
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
 from ..limits import require_memory
 from ..options import is_among, to_path

@@ -21,15 +21,7 @@ from ..errors import InputError, first_line, listing
 from ..limits import require_memory
 from ..options import to_path
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
-from .files import (
-    PathLike,
-    check_encoding,
-    list_inputs,
-    name_of,
-    place_of_row,
-    quote_path,
-    share_format,
-)
+from .files import PathLike, check_encoding, list_inputs, name_of, place_of_row, quote_path, share_format
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"

@@ -32,15 +32,7 @@ from ..answers.columns import decode_categories, encode_sorted, split_names, to_
 from ..answers.joining import leave_out, read_blocked
 from ..answers.layouts import warn_of_missing
 from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
-from ..errors import (
-    InputError,
-    MissingDependencyError,
-    ParameterError,
-    Sentence,
-    about,
-    first_line,
-    parameter_error,
-)
+from ..errors import InputError, MissingDependencyError, ParameterError, Sentence, about, first_line, parameter_error
 from ..kinds.tags import ONE_HOT, Tags, check_separator, find_separators
 from ..limits import available_memory, open_mapped
 from ..options import check_questions, check_truth, split_by_question

@@ -132,8 +132,7 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> N
     for place in (target,) if in_place else (folder, target):
         if os.path.exists(place) and not os.access(place, os.W_OK):
             raise InputError(
-                f"{target!r} cannot be written: no permission to write to {place!r}.",
-                "Change that or write elsewhere.",
+                f"{target!r} cannot be written: no permission to write to {place!r}.", "Change that or write elsewhere."
             )
 
 
