@@ -97,10 +97,9 @@ def test_round_trip_of_any_text(suffix, data):
 @pytest.mark.parametrize("each", FORMATS, ids=[each.name for each in FORMATS])
 def test_the_register_says_what_the_formats_can_do(each):
     codec = each.codec
-    assert (codec.read is not None or codec.read_spans is not None) == (each in readable_formats())
+    assert (codec.read is not None or each in span_formats()) == (each in readable_formats())
     assert (codec.write is not None) == (each in writable_formats())
-    assert (codec.read_spans is not None) == (each in span_formats())
-    assert (codec.read_masks is not None) == (each.kind == "masks")
+    assert (codec.load is not None) == (codec.save is not None) == (each.kind != "table")
     assert all(each.fits(f"x{suffix.upper()}") for suffix in list_suffixes([each]))
 
 

@@ -93,15 +93,8 @@ def list_formats() -> None:
     rows: list[tuple[str, str, list[str], bool, list[str], str, bool]] = []
     for each in register.FORMATS:
         codec, suffixes = each.codec, sorted(dict.fromkeys((*each.suffixes, *each.outputs)), key=FOLDER.__eq__)
-        holds = {
-            "table": each.kind == "table",
-            "spans": codec.read_spans is not None,
-            "answers": codec.write_labels is not None,
-            "tags": codec.write_labels is not None,
-            "masks": codec.read_masks is not None,
-        }
-        read = [kind for kind, is_in in holds.items() if is_in]
-        is_written = any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks))
+        read = [each.kind] + ["answers", "tags"] * (codec.write_labels is not None)
+        is_written = codec.write is not None or codec.save is not None
         found_by = "content" if codec.recognise is not None or FOLDER in suffixes else "name"
         named = ["folder" if suffix == FOLDER else suffix for suffix in suffixes]
         rows.append((each.name, each.title, read, is_written, named, found_by, False))

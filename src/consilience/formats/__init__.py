@@ -12,13 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ..kinds.masks import FusedMasks, Masks
-    from ..kinds.spans import Spans
 
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]
@@ -60,22 +57,21 @@ class Codec:
         doubt that the file has this format, whatever its suffix.
     find_lines : callable
         Takes a path. Yields the number of the line on which each row starts, counted from 1.
-    read_spans : callable
-        Takes a path, of a file or of a folder. Returns the texts and the spans that workers marked in them.
-    write_spans : callable
-        Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
-        where the format has these. If the spans have an origin, it is a file of this format that holds their documents,
-        and what else it has is kept.
+    load : callable
+        Takes a path, of a file or of a folder. Returns what the kind of the format is: the `Spans` that workers marked,
+        or the `Masks` that readers drew.
+    save : callable
+        Takes such an object and a path, which is that of a folder for masks. Annotations of several workers stay apart.
+        Spans with a confidence are predictions, where the format has these. If the spans have an origin, it is a file
+        of this format that holds their documents, and what else it has is kept.
+    is_at : callable
+        Takes a path. Returns True where there is a folder, or a file that is no text, of this format.
     carries : frozenset of str
-        What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
+        What `save` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
     write_labels : callable
         Takes a `Verdict` for each item, by ids as text, the question that was asked, where there are several, the path
         that the answers were read from, and a path. Writes what was read, with a label for each item. Formats without
         it hold no answers about whole items.
-    read_masks : callable
-        Takes a path, of a file or of a folder. Returns the masks that readers drew.
-    write_masks : callable
-        Takes a `Masks` or a `FusedMasks`, and the path of a folder.
     """
 
     read: Callable[[str, Collection[str] | None], pa.Table | pa.RecordBatchReader] | None = None
@@ -83,12 +79,11 @@ class Codec:
     write: Callable[[Iterable[pa.Table], str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None
-    read_spans: Callable[[str], Spans] | None = None
-    write_spans: Callable[[Spans, str], None] | None = None
+    load: Callable[[str], Any] | None = None
+    save: Callable[[Any, str], None] | None = None
+    is_at: Callable[[str], bool] | None = None
     carries: frozenset[str] = frozenset()
     write_labels: Callable[[dict[str, Verdict], str | None, str, str], None] | None = None
-    read_masks: Callable[[str], Masks] | None = None
-    write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -460,8 +460,8 @@ class Tool(ABC):
         return Codec(
             read=lambda path, _wanted: cls(path).read_answers(),
             recognise=lambda head, _path: cls.recognise(*peek_record(head)),
-            read_spans=lambda path: cls(path).read_spans(),
-            write_spans=lambda spans, path: cls(spans.origin and spans.origin[0]).write_spans(spans, path),
+            load=lambda path: cls(path).read_spans(),
+            save=lambda spans, path: cls(spans.origin and spans.origin[0]).write_spans(spans, path),
             carries=cls.carries,
             write_labels=lambda verdicts, question, origin, path: cls(origin).write_labels(verdicts, question, path),
         )

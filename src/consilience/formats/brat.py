@@ -158,4 +158,4 @@ def _compose(text: str, reading: Reading) -> str:
     return "".join(lines)
 
 
-BRAT = Codec(read_spans=read_brat, write_spans=write_brat, carries=frozenset({"confidence", "white space"}))
+BRAT = Codec(load=read_brat, save=write_brat, is_at=is_brat, carries=frozenset({"confidence", "white space"}))

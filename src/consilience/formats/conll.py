@@ -235,6 +235,4 @@ def recognise_columns(head: bytes, _path: str) -> bool:
     return any(_list_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
-CONLL = Codec(
-    recognise=recognise_columns, read_spans=_read_columns, write_spans=_write_columns, carries=frozenset({"tokens"})
-)
+CONLL = Codec(recognise=recognise_columns, load=_read_columns, save=_write_columns, carries=frozenset({"tokens"}))

@@ -298,4 +298,4 @@ def _import_pillow(
     return Image
 
 
-MASKS = Codec(read_masks=read_masks, write_masks=write_masks)
+MASKS = Codec(load=read_masks, save=write_masks, is_at=are_masks)

@@ -32,16 +32,15 @@ from ..answers.tables import Table, open_frame
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, parameter_error, quietly, warn_of
 from ..kinds import need_kind, read_rows
 from ..kinds.base import Fused, TableKind
-from ..kinds.masks import FusedMasks, Masks
+from ..kinds.masks import Masks
 from ..kinds.spans import Spans
 from ..kinds.tags import ONE_HOT, Tags, TagsKind
 from ..options import ROLES, given, is_among, to_path
 from . import FOLDER, Format, Verdict, find_by_name, list_suffixes, readable_formats, span_formats, writable_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, SOFT_FILES, open_matrix, open_votes, read_features
-from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, is_folder, share_format
-from .masks import are_masks, read_masks, write_masks
+from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
 from .writing import write_table
 
@@ -73,23 +72,22 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     """
     source, asked = to_path("path", "open_source", path), given(columns)
     found = find_source(source, asked.get("format"))
-    if found is not None and found.codec.read_masks is not None:
-        opened: Any = read_masks(source)
-    elif found is not None and not any(name in asked for name in (*ROLES[:6], "separator")):
+    opened: Any = source
+    if found is not None and found.kind != "spans":
+        assert found.codec.load is not None
+        opened = found.codec.load(source)
+    elif not any(name in asked for name in (*ROLES[:6], "separator")):
         opened = open_spans(source, found)
-    else:
-        opened = None
-    if not isinstance(opened, (Spans, Masks)):
+    if found is None or opened is source:
         return take_answers(source, **columns)
-    what = "spans" if isinstance(opened, Spans) else "masks"
     for name, value in asked.items():
         if name != "format" and not (name == "gold" and value is False):
             raise ParameterError(
                 Sentence(f"{{{name}}} is for tables of answers.", **{name: None}),
-                f"{source!r} holds {what}: leave it out.",
+                f"{source!r} holds {found.kind}: leave it out.",
                 keyword=name,
             )
-    if isinstance(opened, Masks):
+    if not isinstance(opened, Spans):
         return opened
     if opened.questions:
         warn_of(
@@ -106,7 +104,7 @@ def open_spans(source: Any, found: Format | None = None) -> Any:
         return source
     found = found or find_source(os.fspath(source))
     try:
-        return source if found is None or found.codec.read_spans is None else read_spans(source, found.name)
+        return source if found is None or found.kind != "spans" else read_spans(source, found.name)
     except NotSpans:
         return source
 
@@ -137,10 +135,11 @@ def find_source(path: str, format: Any = None) -> Format | None:
         return named if named is not None and named.outputs else None
     if path == STANDARD_INPUT:
         return None
-    if (os.path.isdir(path) or path.lower().endswith((NPY, NPZ))) and are_masks(path):
-        return find_by_name("masks")
+    for each in register.FORMATS:
+        if FOLDER in each.outputs and each.codec.is_at is not None and each.codec.is_at(path):
+            return each
     try:
-        shared = find_by_name("brat") if os.path.isdir(path) and is_brat(path) else share_format(path)[1]
+        shared = share_format(path)[1]
     except (InputError, OSError):
         return None
     return shared if shared is not None and shared.outputs else None
@@ -330,7 +329,7 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
     """
     source = to_path("path", "read_spans", path)
     chosen = find_source(source) if format is None else find_span_format(format, "read_spans")
-    read = None if chosen is None else chosen.codec.read_spans
+    read = None if chosen is None or chosen.kind != "spans" else chosen.codec.load
     if read is None:
         share_format(source)  # an error if there is nothing
         names = listing([each.name for each in span_formats()], most=20)
@@ -515,7 +514,7 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
     if format is None and origin is None:
         raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
     found = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans")
-    read, write = found.codec.read_spans, found.codec.write_spans
+    read, write = found.codec.load, found.codec.save
     assert read is not None
     assert write is not None
     if origin is None or origin[1] != found.name:
@@ -545,11 +544,12 @@ def write_results(found: Fused, labels: object, path: str, format: Format) -> No
 
 
 def write_as(results: Any, path: str, form: str) -> None:
-    """Write spans in a format, or masks to a folder."""
+    """Write spans, masks or the like in a format of their kind."""
+    found = find_by_name(form)
     if isinstance(results, Spans):
         write_spans(results, path, form)
-    elif isinstance(results, (Masks, FusedMasks)):
-        write_masks(results, path)
+    elif found is not None and found.codec.save is not None:
+        found.codec.save(results, path)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
