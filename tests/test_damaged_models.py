@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said(path):
     [
         ({"model": "Dawid"}, "holds a model 'Dawid', which this release does not know. It knows 'MajorityVote'"),
         ({"model": "DawidSkene"}, "in such a model"),
-        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode'"),
+        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'coupling', 'decode', 'estimation'"),
         ({"fusion": []}, "the fusion in the header cannot be []"),
         (
             {"fusion": {}},

@@ -171,17 +171,6 @@ def test_the_default_classifier_is_saved(tmp_path, guided):
     np.testing.assert_allclose(back.classifier_.predict_proba(X), guided.classifier_.predict_proba(X))
 
 
-def test_other_classifiers_are_not_saved(tmp_path):
-    from sklearn.naive_bayes import GaussianNB
-
-    model = cs.DawidSkene(classifier=GaussianNB()).fit(R, features=X)
-    back = cs.load(model.save(tmp_path / "m"))
-    assert back.explain_features() == model.explain_features()
-    for ask in (lambda: back.classifier_, lambda: back.predict_proba(R, features=X)):
-        with pytest.raises(NotFittedError, match="was not saved"):
-            ask()
-
-
 def test_fuse_takes_features_and_says_so():
     model = cs.fuse(R, features=X)
     assert model.result_.guidance.findings.used
@@ -286,30 +275,9 @@ def test_bad_features_are_refused(features, words):
         cs.DawidSkene().fit(R, features=features)
 
 
-def test_gaps_are_named_and_left_to_classifiers_that_take_them():
+def test_gaps_are_named():
 
     gaps = pd.DataFrame(X, columns=list("abcdef")).assign(item=R.items)
     gaps.loc[3, "b"] = np.nan
     with pytest.raises(InputError, match=r"numbers \(1\). The first one is in column 'b', of item 3"):
         cs.DawidSkene().fit(R, features=gaps)
-
-
-def test_classifiers_that_fail_are_named():
-    class Odd:
-        def fit(self, rows, labels, sample_weight):
-            if rows is None:
-                raise RuntimeError
-            return self
-
-        def predict_proba(self, rows):
-            return np.ones((rows.shape[0], 3)) / 3
-
-    with pytest.raises(InputError, match="Odd must have classes_"):
-        cs.DawidSkene(classifier=Odd()).fit(R, features=X)
-
-    class Broken(Odd):
-        def fit(self, rows, labels, sample_weight):
-            raise RuntimeError("out of luck")
-
-    with pytest.raises(InputError, match="Broken cannot be trained: out of luck"):
-        cs.DawidSkene(classifier=Broken()).fit(R, features=X)

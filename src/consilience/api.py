@@ -70,7 +70,6 @@ def fuse(
     prior: Any = None,
     smoothing: Any = None,
     calibration: str | float | None = None,
-    classifier: Any = None,
     label_by: str | None = None,
     start: Any = None,
     n_init: int | None = None,
@@ -134,7 +133,7 @@ def fuse(
     features, item_prior : array, table or path, optional
         What is known of the items beside their answers: numbers that describe them, or class probabilities; see
         `DawidSkene.fit`.
-    workers, estimation, prior, smoothing, calibration, classifier, label_by : optional
+    workers, estimation, prior, smoothing, calibration, label_by : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
     start, n_init, max_iter, tol, seed : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
@@ -283,8 +282,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     Model, Questions or BradleyTerry
-        Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
-        The default classifier is there, and so are the answers (``result_.answers``), unless they were left out.
+        Fitted, with its results and parameters, except for a `callback` and a model given as `start`.
+        The answers are there too (``result_.answers``), unless they were left out.
 
     Examples
     --------

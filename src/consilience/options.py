@@ -243,12 +243,6 @@ def read_length(text: str) -> int | tuple[int, ...]:
     return ends if len(ends) == 2 else ends[0]
 
 
-def is_classifier(value: object) -> bool:
-    """Whether a value is None, or can be trained and judge."""
-    methods = [getattr(value, name, None) for name in ("fit", "predict_proba")]
-    return value is None or (all(map(callable, methods)) and not isinstance(value, type))
-
-
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
 BY_QUESTION = ("separator", "classes", "ordered", "positions", "gold")
 ESTIMATIONS = ("variational", "em")
@@ -266,7 +260,6 @@ COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", m
 FOLDER, FORMAT = FILE._replace(metavar="FOLDER"), Domain("the name of a format", metavar="NAME")
 FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
 FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
-CLASSIFIER = Domain("None, or a classifier with fit and predict_proba, such as those of scikit-learn", is_classifier)
 ANY = Domain("")  # checked where it is used, with the answers
 CLASSES = Domain("names of classes between single commas", metavar="A,B,...", read=split)
 NUMBERS = Domain("numbers such as 0.3,0.7", metavar="P,P,...", read=lambda text: [float(p) for p in text.split(",")])
@@ -374,7 +367,6 @@ OPTIONS: dict[str, Option] = {
         named(CALIBRATIONS, number(0, above=True), "HOW"),
         "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
     ),
-    "classifier": Option(CLASSIFIER, "What learns from features."),
     "label_by": Option(one_of(*LABEL_BY), "What a label is: the most probable class, or the median of ordered ones."),
     "start": Option(ANY, "Where to start."),
     "n_init": Option(whole(1), "Number of starts; those after the first are random."),

@@ -369,7 +369,7 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
     return np.arange(to_rows(given, with_gaps=True).shape[0])
 
 
-def match_features(given: object, r: Answers, with_gaps: bool = False) -> Features:
+def match_features(given: object, r: Answers) -> Features:
     """Features of the items of the answers.
 
     Parameters
@@ -380,13 +380,11 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
         Items that the table leaves out have no features.
     r : Answers
         Whose items they are.
-    with_gaps : bool
-        Whether numbers may be missing.
     """
     from .graph import to_rows
 
     if not is_table(given):
-        rows = to_rows(given, with_gaps)
+        rows = to_rows(given)
         if rows.shape[0] != r.n_items:
             raise InputError(
                 f"features must have a row for each of the {plural(r.n_items, 'item')}, in the order of the items, "
@@ -429,7 +427,7 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
             f"{len(left_out):,} of {plural(r.n_items, 'item')} have no features: "
             f"{listing(r.items[left_out].tolist())}. Their labels come from the answers alone."
         )
-    return Features(to_rows(np.hstack(parts)[chosen], with_gaps, labels, r.items[item]), item, labels)
+    return Features(to_rows(np.hstack(parts)[chosen], False, labels, r.items[item]), item, labels)
 
 
 class ItemPriors(NamedTuple):

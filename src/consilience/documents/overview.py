@@ -37,7 +37,7 @@ ALL_KNOWN = "the label of every item is known, so nothing was fused"
 # What known labels are given with.
 REMEDY = " (consilience next --at-random)"
 # The parameters to name beside the model, and those that nobody can read.
-_NAMED, _NOT_SHOWN = ("estimation", "ties", "seed"), ("callback", "classifier")
+_NAMED, _NOT_SHOWN = ("estimation", "ties", "seed"), ("callback",)
 # Of the drift report, what the worker report does not have.
 _CHANGES = ("accuracy_first", "accuracy_last", "change", "change_low", "change_high")
 _WORKER = (

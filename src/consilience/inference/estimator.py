@@ -206,7 +206,6 @@ class LatentEstimator(LabelEstimator):
     prior: Any = "learn"
     smoothing: Any = "learn"
     calibration: str | float = "hidden answers"
-    classifier: Any = None
     label_by: str = "mode"
     start: Any = "majority"
     n_init: int = 1

@@ -25,7 +25,7 @@ loss against the posterior of the fit *without* features,
     loss_n = - sum_k q_nk log g_nk
 
 is compared with that of the class shares. Features count only if the mean gain is above two standard errors, paired
-over items (over sequences, where there are any). The strength C of the default classifier is the smallest one whose
+over items (over sequences, where there are any). The strength C of the classifier is the smallest one whose
 loss is within one standard error of the least. The better the labels, the more a classifier can learn from them, and
 the larger C may be. So from the second round on it is chosen anew in the same manner, by classifiers that have learned
 from the q of that round, out of fold. By then a classifier may be surer than the posteriors q' of the fit without
@@ -34,7 +34,7 @@ classifier had a say in them, but by the probability of the answers: with class 
 
     loss_n = - log sum_k g_nk q'_nk / s_k
 
-**The classifier** is by default logistic regression on scaled features: with scaled features z of item n and posteriors
+**The classifier** is logistic regression on scaled features: with scaled features z of item n and posteriors
 q_nk as soft labels,
 
     minimise over W and b:   - sum_n sum_k q_nk log softmax_k(W z_n + b)  +  |W|^2 / (2 C)
@@ -43,19 +43,17 @@ Dense features have mean 0 and standard deviation 1. Sparse ones are divided by 
 zeros stay zeros, and a word that occurs once is not the most important one.
 
 scikit-learn, which fits it, takes one label for each row. So an item is repeated for its likeliest classes, as many as
-have .99 of its posterior and at most three, weighted by their posterior. Any other classifier of scikit-learn's kind is
-trained in the same way. Its random state is the seed of the model, unless it has one. All are trained and asked with
-one thread, so that numbers do not depend on how many there are.
+have .99 of its posterior and at most three, weighted by their posterior. It works with one thread, so that numbers do
+not depend on how many there are.
 """
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +61,11 @@ from scipy.sparse import issparse
 from scipy.special import softmax
 
 from ..answers.answers import Answers
-from ..answers.columns import Values, lookup, to_column
+from ..answers.columns import Values
 from ..answers.items import ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..engines import one_thread
-from ..errors import DataWarning, InputError, MissingDependencyError, first_line, listing, plural, warn
+from ..errors import DataWarning, MissingDependencyError, listing, plural, warn
 from ..kernels import Floats
 from .em import Fit, Problem
 from .hidden_answers import Calibration, hide_from_fit, mean_and_error
@@ -122,7 +120,7 @@ class FeatureFindings(NamedTuple):
     error : float or None
         Standard error of `gain`.
     strength : float or None
-        C of the default classifier, in the last round if features are used.
+        C of the classifier, in the last round if features are used.
     accuracy : float or None
         If features are used: the share of answered items to which the classifier gives their fused label, out of fold.
     n_changed : int or None
@@ -174,7 +172,7 @@ class ComparedOpinions(NamedTuple):
 class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
-    judge: Judge
+    judge: LinearJudge
     # Class shares that are a small part of its probabilities.
     blended_shares: Floats
     # Class shares that its probabilities are divided by, as priors of items.
@@ -237,9 +235,7 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        trainer: Trainer = LinearTrainer(features.rows, r.n_classes)
-        if model.classifier is not None:
-            trainer = EstimatorTrainer(model.classifier, features.rows, name_classes(r.classes), model.seed)
+        trainer = LinearTrainer(features.rows, r.n_classes)
         strength, gain, error = choose_strength(trainer, known, before, pupils, unit, fold, log_loss)
         found = found._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
     guided = Guided(plain, found, alone, features.names, features.item, unit, known)
@@ -258,7 +254,7 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
-        if number > 1 and len(trainer.strengths) > 1:
+        if number > 1:
             strength, _, _ = choose_strength(trainer, known, before, pupils, unit, fold, loss_of_answers)
         blended = known[pupils].mean(axis=0)
         judged = blend(judge_out_of_fold(trainer, strength, known, pupils, fold), blended)
@@ -291,20 +287,20 @@ def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[
 
 
 def choose_strength(
-    trainer: Trainer,
+    trainer: LinearTrainer,
     known: Floats,
     alone: Floats,
     pupils: NDArray[np.int64],
     unit: NDArray[np.int64],
     fold: NDArray[np.int64],
     loss: Callable[[Floats, Floats], Floats],
-) -> tuple[float | None, float, float]:
+) -> tuple[float, float, float]:
     """The smallest C whose loss is within one standard error of the least, and how good a classifier it makes.
 
     Parameters
     ----------
-    trainer : Trainer
-        The classifier, which says what C it may have.
+    trainer : LinearTrainer
+        The classifier.
     known, alone : array (n, K)
         Posteriors that it learns from, and those without features, by which it is judged.
     pupils : array
@@ -325,8 +321,8 @@ def choose_strength(
     def compare(one: Floats, other: Floats) -> tuple[float, float]:
         return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
 
-    losses: dict[float | None, Floats] = {}
-    for strength in trainer.strengths:
+    losses: dict[float, Floats] = {}
+    for strength in STRENGTHS:
         judged = judge_out_of_fold(trainer, strength, known, sample, fold, all_rows=False)
         losses[strength] = loss(judging, blend(judged[sample], base))
     least = min(losses.values(), key=lambda each: float(each.sum()))
@@ -336,8 +332,8 @@ def choose_strength(
 
 
 def judge_out_of_fold(
-    trainer: Trainer,
-    strength: float | None,
+    trainer: LinearTrainer,
+    strength: float,
     known: Floats,
     pupils: NDArray[np.int64],
     fold: NDArray[np.int64],
@@ -416,9 +412,7 @@ class LinearJudge:
 
 
 class LinearTrainer:
-    """The default: logistic regression of scaled features."""
-
-    strengths: tuple[float | None, ...] = STRENGTHS
+    """Logistic regression of scaled features."""
 
     def __init__(self, rows: Any, n_classes: int) -> None:
         require_sklearn()
@@ -435,7 +429,7 @@ class LinearTrainer:
             self.scale = scale_of(rows.std(axis=0, dtype=np.float64), self.centre)
             self.scaled = (rows - self.centre.astype(rows.dtype)) / self.scale.astype(rows.dtype)
 
-    def train(self, at: NDArray[np.int64], posterior: Floats, strength: float | None) -> LinearJudge:
+    def train(self, at: NDArray[np.int64], posterior: Floats, strength: float) -> LinearJudge:
         """A classifier that has learned from the rows `at`, with their posteriors as soft labels."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
@@ -456,60 +450,6 @@ class LinearTrainer:
 def scale_of(spread: Floats, centre: Floats) -> Floats:
     """What features are divided by; features that are all alike stay as they are."""
     return np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
-
-
-class EstimatorJudge(NamedTuple):
-    """A classifier of scikit-learn's kind after training."""
-
-    estimator: Any
-    names: NDArray[Any]  # (K,): what it calls the classes
-
-    def judge(self, rows: Any) -> Floats:
-        """Class probabilities (n, K) from features (n, D)."""
-        found, known = np.zeros((rows.shape[0], len(self.names))), getattr(self.estimator, "classes_", None)
-        code = np.full(1, -1) if known is None else lookup(self.names, to_column(np.asarray(known)))
-        with one_thread(), blame(self.estimator, "judge items", "Its predict_proba must take features."):
-            given = np.asarray(self.estimator.predict_proba(rows), np.float64)
-        if given.shape != (rows.shape[0], len(code)) or (code < 0).any() or not (given >= 0).all():
-            raise InputError(
-                f"{type(self.estimator).__name__} must have classes_ after training, and its predict_proba must give a "
-                "probability for each of them.",
-                keyword="classifier",
-            )
-        found[:, code] = given
-        return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
-
-
-class EstimatorTrainer:
-    """A classifier of scikit-learn's kind, of which copies are trained."""
-
-    strengths: tuple[float | None, ...] = (None,)
-
-    def __init__(self, estimator: Any, rows: Any, names: NDArray[Any], seed: int) -> None:
-        self.estimator, self.rows, self.names, self.seed = estimator, rows, names, seed
-
-    def train(self, at: NDArray[np.int64], posterior: Floats, _: float | None) -> EstimatorJudge:
-        """A classifier that has learned from the rows `at`, with their posteriors as soft labels."""
-        require_sklearn()
-        from sklearn.base import clone
-
-        row, code, weight = spread_labels(posterior)
-        fresh: Any = clone(self.estimator, safe=False)
-        # Random states of a classifier, and of its parts, that are not set.
-        parameters = fresh.get_params() if hasattr(fresh, "get_params") else {}
-        unset = [name for name, value in parameters.items() if name.endswith("random_state") and value is None]
-        if unset:
-            fresh.set_params(**dict.fromkeys(unset, self.seed % 2**32))
-        # A pipeline hands weights to the step that is named.
-        prefix = f"{fresh.steps[-1][0]}__" if hasattr(fresh, "steps") else ""
-        with one_thread(), blame(fresh, "be trained", "Its fit must take features, labels and sample_weight."):
-            fresh.fit(self.rows[at[row]], self.names[code], **{f"{prefix}sample_weight": weight})
-        return EstimatorJudge(fresh, self.names)
-
-
-# A classifier after training, and before it, with the features it is trained by.
-Judge: TypeAlias = LinearJudge | EstimatorJudge
-Trainer: TypeAlias = LinearTrainer | EstimatorTrainer
 
 
 def spread_labels(posterior: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
@@ -537,17 +477,6 @@ def name_classes(classes: Values) -> NDArray[Any]:
     names = classes.tolist()
     plain = any(all(type(name) is kind for name in names) for kind in (str, int, bool))
     return np.array(names) if plain else np.arange(len(names))
-
-
-@contextmanager
-def blame(estimator: Any, what: str, remedy: str) -> Iterator[None]:
-    """Raise an `InputError` for whatever goes wrong in a classifier of the user."""
-    try:
-        yield
-    except Exception as error:
-        raise InputError(
-            f"{type(estimator).__name__} cannot {what}: {first_line(error)}.", remedy, keyword="classifier"
-        ) from error
 
 
 def require_sklearn() -> None:

@@ -58,7 +58,7 @@ class HiddenMarkov(StreamingModel):
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, calibration, label_by, classifier
+    workers, estimation, prior, smoothing, calibration, label_by
         As for `DawidSkene`. Medians are of each position on its own, whatever `decode` is.
     start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by

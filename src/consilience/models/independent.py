@@ -113,9 +113,6 @@ class DawidSkene(StreamingModel):
     label_by : {"mode", "median"}
         What the label of an item is: the most probable class; or for ordered classes the median, which has the least
         expected distance from the truth.
-    classifier : classifier of scikit-learn's kind, optional
-        What learns from `features`: any classifier with `fit`, which takes ``sample_weight``, and `predict_proba`.
-        Copies of it are trained. Default: logistic regression of scaled features.
     start : {"majority", "moments", "best"}, fitted model or array
         Where to start: from vote shares, from matched moments (see `MomentMatching`), from both, keeping the higher
         objective, from the matrices of a fitted model, or from given confusion matrices of shape (workers, classes,

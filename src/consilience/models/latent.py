@@ -17,7 +17,7 @@ from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
-from ..inference.features import EstimatorJudge, Guided, guide_by_features
+from ..inference.features import Guided, guide_by_features
 from ..inference.hidden_answers import raise_in_place, raise_where
 from ..inference.labels import choose_labels
 from ..inference.sources import Source
@@ -177,12 +177,9 @@ class LatentModel(Model, LatentEstimator):
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
         found = self.result_.need_guidance()
-        if not found.findings.used:
+        if found.guide is None:
             return None
-        judge = found.need_guide().judge
-        if isinstance(judge, EstimatorJudge):
-            return judge.estimator
-        return judge.as_pipeline(self.classes_, found.findings.strength or 1.0, found.names)
+        return found.guide.judge.as_pipeline(self.classes_, found.findings.strength or 1.0, found.names)
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""

@@ -59,7 +59,7 @@ class MarkovField(LatentModel):
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
-    workers, estimation, prior, smoothing, calibration, label_by, classifier
+    workers, estimation, prior, smoothing, calibration, label_by
         As for `DawidSkene`.
     n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.

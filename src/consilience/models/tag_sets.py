@@ -92,7 +92,6 @@ class TagSets(LatentModel):
     estimation: str = field(default="variational", init=False)
     prior: str = field(default="learn", init=False)
     smoothing: str = field(default="learn", init=False)
-    classifier: None = field(default=None, init=False)
     label_by: str = field(default="mode", init=False)
     start: str = field(default="majority", init=False)
     n_init: int = field(default=1, init=False)

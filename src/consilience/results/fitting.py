@@ -82,15 +82,15 @@ def make_source(
         shares = items.class_shares(priors, items.vote_shares_by_item(r)) if before is None else before.prior
         source = source.with_priors(priors, shares)
     if features is not None:
-        with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None
-        given = items.match_features(features, r, with_gaps=with_gaps)
+        given = items.match_features(features, r)
         if before is None:
             source = replace(source, features=given)
         else:
             guidance = before.need_guidance()
             rows = given.select(guidance.names, guidance.findings.n_features)
             if guidance.findings.used:
-                guide = guidance.need_guide()
+                guide = guidance.guide
+                assert guide is not None
                 source = source.with_priors(items.ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
     classes = r.classes if before is None else before.names.classes
     return source if gold is None else replace(source, gold=match_gold(gold, r, classes))

@@ -202,17 +202,8 @@ class Guidance(NamedTuple):
 
     findings: FeatureFindings
     names: list[str] | None  # None if they came without names
-    guide: Guide | None  # None if it was not saved, or has no say
+    guide: Guide | None  # None if it has no say
     opinions: ComparedOpinions | None  # of classifier and crowd
-
-    def need_guide(self) -> Guide:
-        """The classifier of features that have a say, if it is there."""
-        if self.guide is None:
-            raise NotFittedError(
-                "The classifier of this model was not saved with it: only the default classifier is.",
-                "Fit the model again.",
-            )
-        return self.guide
 
 
 class Given(NamedTuple):

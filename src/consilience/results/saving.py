@@ -47,7 +47,6 @@ from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.em import Learned
 from ..inference.estimator import Estimator, LabelEstimator
-from ..inference.features import LinearJudge
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
 from ..kernels import freeze
@@ -328,8 +327,6 @@ def describe_model(
 ) -> dict[str, Any]:
     """What is written of a model of labels; see `Model.save`."""
     guidance, r, graph = found.guidance, found.given.answers, found.given.graph
-    if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
-        guidance = guidance._replace(guide=None)
     given = found.given._replace(answers=None, graph=None)
     if answers and r is not None:
         place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
@@ -349,7 +346,7 @@ def find_ends(graph: Graph) -> NDArray[np.int32]:
 
 def to_plain(name: str, value: object) -> object:
     """The value of a parameter in terms of JSON."""
-    if name in ("callback", "classifier"):
+    if name == "callback":
         return None
     if isinstance(value, Estimator):
         return "majority"
