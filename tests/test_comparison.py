@@ -55,8 +55,7 @@ def compare(model, r):
 
 
 def vote_on(r):
-    found = cs.MajorityVote().fit(r).result_
-    return found.labels, lambda: found.learned.counts
+    return cs.MajorityVote().fit(r).result_
 
 
 # ------------------------------------------------------------------------------------------------------------ the rule
@@ -131,7 +130,7 @@ def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
         shown = r.keep(~hidden)
         again = cs.MajorityVote().fit(shown)
         expected = again.posterior_[r.item_of_answer()[answer]]
-        shares, chances = vote_without(r, vote[0], vote[1](), answer)
+        shares, chances = vote_without(r, vote, answer)
         # An item whose votes are all for no class has the shares of all votes, of which a few are hidden.
         exact = len(r.classes) == len(r.labels)
         there = np.isin(r.item_of_answer()[answer], shown.item_of_answer())
@@ -149,10 +148,10 @@ def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
     vote = vote_on(r)
-    gain, error, informed_gain, informed_error = judge_hidden(r, *vote, model.result_.calibrated.predicted)[:4]
+    gain, error, informed_gain, informed_error = judge_hidden(r, vote, model.result_.calibrated.predicted)[:4]
     by_vote, by_mean, item = [], [], []
     for fold in split(model.result_.calibrated.predicted):
-        shares, chances = vote_without(r, vote[0], vote[1](), fold.answer)
+        shares, chances = vote_without(r, vote, fold.answer)
         for i, answer in enumerate(fold.answer):
             weight = 1.0 if r.weight is None else r.weight[answer]
             by_vote.append(weight * (fold.score[i] - np.log(shares[i] @ chances[i])))
@@ -174,7 +173,7 @@ def test_gains_of_labels_are_their_definition():
     votes /= votes.sum(axis=2, keepdims=True)
     r = cs.Answers.from_probabilities(votes, classes=range(3))
     model = cs.DawidSkene(workers="temperatures").fit(r)
-    gain, error = judge_hidden(r, *vote_on(r), model.result_.calibrated.predicted)[4:]
+    gain, error = judge_hidden(r, vote_on(r), model.result_.calibrated.predicted)[4:]
     gains = np.zeros(300)
     n_hidden = 0
     for fold in split(model.result_.calibrated.predicted):

@@ -25,7 +25,6 @@ the other votes, v that of their mean, and l the most probable label of the hidd
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +57,7 @@ from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_source, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
-from ..results.result import Labels, Result, learn_from_votes, weigh_copies
+from ..results.result import Labels, Result, weigh_copies
 from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
@@ -81,11 +80,9 @@ def compare_with_vote(
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
         release_mapped()
         vote = take_vote(Source(r, source.gold), engine)
-        fair, counted = vote, Source(used, source.gold)
-        if used is not r:
-            fair = take_vote(counted, engine)
+        fair = vote if used is r else take_vote(Source(used, source.gold), engine)
         hidden = find_hidden(model, found, replace(source, responses=used, features=None), graph, engine)
-        gains = judge_hidden(used, fair.labels, lambda: learn_from_votes(counted, fair.prior, engine).counts, hidden)
+        gains = judge_hidden(used, fair, hidden)
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
@@ -135,7 +132,7 @@ def compare_with_vote(
         and not r.silence_counts
         and not are_soft(r)
         and r.n_classes <= MOST_CLASSES,
-        alpha_level="ordinal" if r.is_ordered else "nominal",
+        alpha_level=level,
         soft=r.soft is not None,
         **told,
     )
@@ -232,21 +229,16 @@ def renew_as_found(model: LabelEstimator, found: Result, coupling: bool = True) 
     return renew(model, **settled)
 
 
-def judge_hidden(
-    r: Answers, vote: Labels, count: Callable[[], Floats], hidden: Predicted | None
-) -> tuple[float, float, float, float, float, float]:
-    """The gains over the vote, over mean probabilities, and by labels, each with its standard error.
-
-    `count` returns the expected counts of answers (M, L, K) that the vote makes.
-    """
+def judge_hidden(r: Answers, vote: Result, hidden: Predicted | None) -> tuple[float, float, float, float, float, float]:
+    """The gains over the vote, over mean probabilities, and by labels, each with its standard error."""
     if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown, math.nan, math.nan
-    answer, n_hidden, counts = hidden.answer, len(hidden.answer), count()
-    shares, by_class = np.empty((n_hidden, r.n_classes)), np.empty((n_hidden, r.n_classes))
+    answer = hidden.answer
+    shares, by_class = np.empty((2, len(answer), r.n_classes))
     for fold in range(hidden.fold.max() + 1):
         here = hidden.fold == fold
-        shares[here], by_class[here] = vote_without(r, vote, counts, answer[here])
+        shares[here], by_class[here] = vote_without(r, vote, answer[here])
     by_vote = hidden.score - log_chance(shares, by_class)
     unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     sizes, share = np.bincount(unit), r.weights(answer)
@@ -259,7 +251,7 @@ def judge_hidden(
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 
-def vote_without(r: Answers, vote: Labels, counts: Floats, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def vote_without(r: Answers, vote: Result, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Vote shares of the items of some answers, and how probable the answers are for each class, without them.
 
     Only the items of these answers change: the counts of the whole vote are corrected there.
@@ -276,7 +268,7 @@ def vote_without(r: Answers, vote: Labels, counts: Floats, answer: NDArray[np.in
         np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
-    change = left[:, None] * shares[owner] - weight[:, None] * vote.posterior[items][owner]
-    changed = counts.copy()
-    np.add.at(changed, (r.worker[about], r.label[about]), change)
-    return shares[item], shrink_rows(np.maximum(changed, 0.0), r.worker[answer], r.label[answer])
+    counts = vote.learned.counts.copy()
+    change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
+    np.add.at(counts, (r.worker[about], r.label[about]), change)
+    return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])

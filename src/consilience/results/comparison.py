@@ -308,17 +308,19 @@ class Comparison:
         """How many labels are expected to be right if workers err independently."""
         if math.isnan(self.expected_accuracy):
             return ""
-        low, high, levels = self.expected_accuracy_low, self.expected_accuracy_high, ""
-        if not math.isnan(self.within_one):
+        low, high, are_levels = self.expected_accuracy_low, self.expected_accuracy_high, not math.isnan(self.within_one)
+        unclear = is_unclear(self.expected_accuracy, low, high, are_levels)
+        right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%})"
+        said = [f"{f'between {low:.1%} and {high:.1%}' if unclear else right} if workers err independently"]
+        if are_levels:
             within = f"{self.within_one:.1%} ({self.within_one_low:.1%} to {self.within_one_high:.1%})"
             off = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
-            levels = f"{within} at most one level off, {self.absolute_error:.2f} levels off on average ({off})"
-        if is_unclear(self.expected_accuracy, low, high, bool(levels)):
-            lack = "know the scale" if levels else "calibrate probabilities"
-            right = f"between {low:.1%} and {high:.1%} if workers err independently; {levels}{'; ' if levels else ''}"
-            return f"{right}there are too few answers to {lack} well"
-        right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
-        return f"{right}; {levels}" if levels else right
+            said.append(f"{within} at most one level off, {self.absolute_error:.2f} levels off on average ({off})")
+        if unclear:
+            said.append(
+                f"there are too few answers to {'know the scale' if are_levels else 'calibrate probabilities'} well"
+            )
+        return "; ".join(said)
 
     def describe_test(self, figures: bool = True) -> str:
         """The verdict in words, with or without its figures."""
@@ -334,9 +336,8 @@ class Comparison:
         if self.verdict == "no different" and self.collapsed:
             return f"the classes seem to have collapsed, so the labels do not count as better than {self.rival}{gain}"
         if self.verdict == "no different" and self.predicts:
-            return (
-                f"no different from {self.rival}: hidden answers are predicted better{gain}, but {self.describe_lack()}"
-            )
+            better = f"hidden answers are predicted better{gain}, but {self.describe_lack()}"
+            return f"no different from {self.rival}: {better}"
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
         return f"{words[self.verdict]} {self.rival} in predicting hidden answers{gain}"
 
@@ -377,10 +378,10 @@ class Comparison:
 
 def explain_move(before: Comparison, after: Comparison) -> str:
     """What the verdict was before, in words, and by what it is another one now."""
-    if not before.tested or not after.tested:
-        return (
-            "the verdict was not tested before" if not before.tested else f"the verdict was {before.verdict!r} before"
-        )
+    if not before.tested:
+        return "the verdict was not tested before"
+    if not after.tested:
+        return f"the verdict was {before.verdict!r} before"
     if before.verdict == after.verdict:
         return f"the verdict was {before.verdict!r} before too ({before.describe_gain()})"
     figures = f"{before.describe_gain()} before, and now {after.describe_gain()}"
@@ -564,8 +565,9 @@ class GraphCheck:
             return ""
         # As many digits as tell the standard error from 0: the two must be comparable.
         digits = 2 if self.agreement_error >= 0.01 else 3
-        figures = show(self.agreement, digits), show(self.agreement_error, digits)
-        return f"agreement beyond chance {figures[0]}, standard error {figures[1]}"
+        return (
+            f"agreement beyond chance {self.agreement:z.{digits}f}, standard error {self.agreement_error:z.{digits}f}"
+        )
 
     def describe_doubt(self) -> str:
         """Why a graph that is not sound may not be informative."""
@@ -585,7 +587,7 @@ class GraphCheck:
         if self.error_correlation_error > UNCLEAR:
             found = "There are too few answers to tell whether workers make the same error on neighbouring items."
         else:
-            found = f"The errors of workers on neighbouring items have a correlation of {show(self.error_correlation)}."
+            found = f"The errors of workers on neighbouring items have a correlation of {self.error_correlation:z.2f}."
         return (
             found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
         )
@@ -605,8 +607,3 @@ def describe_usual(weight: float) -> str:
     (' for edges of the usual weight (158)', '')
     """
     return "" if weight == 1 else f" for edges of the usual weight ({weight:.3g})"
-
-
-def show(figure: float, digits: int = 2) -> str:
-    """A number with so many digits; what is nearly 0 has no sign."""
-    return f"{round(figure, digits) + 0.0:.{digits}f}"
