@@ -52,9 +52,10 @@ from ..errors import quietly
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise_to
 from ..inference.sources import HIDDEN, Source
-from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
+from ..inference.workers.temperatures import MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck
+from ..results.worker_report import LEAST_SHARE, fit_factors
 
 # A scale has so many levels.
 FEWEST_LEVELS, MOST_LEVELS = 3, 11
@@ -63,9 +64,8 @@ MOST_ANSWERS, MOST_VOTES, ENOUGH, ENOUGH_VOTES, MOST_HIDDEN = 50_000, 20_000, 50
 # The gain per answer at which a fit that is only to be compared stops.
 TOL = 1e-4
 WAYS = (TemperatureWorkers.name, MeanWorkers.name)
-# Steps by which accuracies, and temperatures, are found; votes that the mean accuracy is worth.
+# Steps by which accuracies are found; votes that the mean accuracy is worth.
 STEPS, SHRINKAGE = 25, 5.0
-RIDGE, LEAST_SHARE = 1e-3, 1e-6
 
 
 def order_levels(crowd: Answers) -> Indices | None:
@@ -200,21 +200,6 @@ def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int
 
 def measure_told(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
     """What a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
-
-    def soften(temperature: Floats, bias: Floats) -> Floats:
-        logs = temperature[worker, None] * votes + bias
-        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
     shares = posterior.mean(axis=0) + LEAST_SHARE
-    temperature, bias = np.ones(n_workers), np.log(shares)
-    for _ in range(STEPS):
-        alone = soften(temperature, bias)
-        bias += 0.7 * (np.log(shares) - np.log(alone.mean(axis=0) + LEAST_SHARE))
-        mean = np.einsum("nk,nk->n", alone, votes)
-        slope = np.bincount(worker, np.einsum("nk,nk->n", posterior - alone, votes), n_workers)
-        spread = np.einsum("nk,nk->n", alone, (votes - mean[:, None]) ** 2)
-        temperature += 0.7 * slope / (np.bincount(worker, spread, n_workers) + RIDGE)
-        temperature = np.clip(temperature, LEAST, MOST)
-    alone = soften(temperature, bias)
+    _, alone = fit_factors(votes, worker, posterior, n_workers, shares)
     return float(np.einsum("nk,nk->", posterior, np.log(np.maximum(alone, 1e-300)) - np.log(shares)) / len(posterior))

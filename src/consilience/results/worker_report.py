@@ -56,7 +56,7 @@ from ..inference import Cells, sum_by
 from ..inference.sources import assign_groups
 from ..inference.workers.base import START
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
-from ..kernels import Floats, Truths
+from ..kernels import Floats, Integers, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
 from .intervals import informativeness, judge_voters
 from .result import Guidance, Labels, Result, weigh_copies
@@ -83,9 +83,9 @@ ATTENTION = (
 WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
 # So many entries of a table of workers are worked on at a time, and matrices of a vote with more are not made for it.
 MOST_ENTRIES, MOST_MADE = 1 << 20, 1 << 24
-# How sure workers are: Newton's steps, what is added to the curvature, the least probability, and about how many votes
-# are looked at.
-STEPS, RIDGE, FLOOR, ENOUGH_VOTES = 25, 1e-3, 1e-4, 200_000
+# How sure workers are: Newton's steps, what is added to the curvature and to class shares, the least probability, and
+# about how many votes are looked at.
+STEPS, RIDGE, LEAST_SHARE, FLOOR, ENOUGH_VOTES = 25, 1e-3, 1e-6, 1e-4, 200_000
 # Drift: workers are not judged by fewer answers in all, nor by fewer items or sequences in each third.
 FEWEST_ANSWERS, FEWEST_UNITS = 20, 4
 LEVEL = 0.05
@@ -263,15 +263,33 @@ def measure_sureness(r: Answers, posterior: Floats) -> Floats:
     some = np.arange(0, r.n_responses, max(1, r.n_responses // ENOUGH_VOTES))
     votes = np.log(np.maximum(r.class_votes(some).astype(np.float64), FLOOR))
     votes -= votes.mean(axis=1, keepdims=True)
-    worker, target, factor = r.worker[some], posterior[r.items_of(some)], np.ones(r.n_workers)
+    factor, _ = fit_factors(votes, r.worker[some], posterior[r.items_of(some)], r.n_workers)
+    return np.where(np.bincount(r.worker[some], minlength=r.n_workers) > 0, factor, np.nan)
+
+
+def fit_factors(
+    votes: Floats, worker: Integers, posterior: Floats, n_workers: int, shares: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The factor of each worker at which votes (n, K) predict posteriors best, and what the votes say then, (n, K).
+
+    With class shares, a bias is added to all votes, at which their mean is that of the posteriors.
+    """
+    factor, bias = np.ones(n_workers), np.zeros(votes.shape[1]) if shares is None else np.log(shares)
+
+    def soften() -> Floats:
+        logs = factor[worker, None] * votes + bias
+        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
     for _ in range(STEPS):
-        odds = np.exp(factor[worker, None] * (votes - votes.max(axis=1, keepdims=True)))
-        said = odds / odds.sum(axis=1, keepdims=True)
+        said = soften()
+        if shares is not None:
+            bias += 0.7 * (np.log(shares) - np.log(said.mean(axis=0) + LEAST_SHARE))
         mean = np.einsum("nk,nk->n", said, votes)
-        slope = np.bincount(worker, np.einsum("nk,nk->n", target - said, votes), r.n_workers)
-        spread = np.bincount(worker, np.einsum("nk,nk->n", said, (votes - mean[:, None]) ** 2), r.n_workers)
+        slope = np.bincount(worker, np.einsum("nk,nk->n", posterior - said, votes), n_workers)
+        spread = np.bincount(worker, np.einsum("nk,nk->n", said, (votes - mean[:, None]) ** 2), n_workers)
         factor = np.clip(factor + 0.7 * slope / (spread + RIDGE), LEAST, MOST)
-    return np.where(np.bincount(worker, minlength=r.n_workers) > 0, factor, np.nan)
+    return factor, soften()
 
 
 def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
