@@ -126,7 +126,7 @@ def test_worth_and_centre_of_answers():
     ends, worth = intervals.judge_workers(r, sums, found, None)
     _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
-    np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow)[0], rtol=1e-6)
+    np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow, centre)[0], rtol=1e-6)
     shared = intervals.invert_scores(r, sums, found)
     together = intervals.judge_workers(r, sums, found, shared)[1]
     assert (together < worth).all()  # what all share is not known either
@@ -300,7 +300,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     )
     one, two = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)) for n in (1, 2))
     assert np.array_equal(all_ends(one), all_ends(two))
-    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 200)
+    monkeypatch.setattr("consilience.answers.answers.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
     monkeypatch.setattr(intervals, "MOST_ENTRIES", 10)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)

@@ -458,11 +458,8 @@ def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | Non
         worth = worth / (1 + worth * common / np.maximum(centre * (1 - centre), 0.25 / (total + 1)))
     ends = np.full((r.n_workers, 4), np.nan)
     answered = total > 0
-    low, high = beta_ends(centre, worth)
-    if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
-        low = high = np.ones(r.n_workers)
-    ends[answered, 0] = np.minimum(low, accuracy)[answered]
-    ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    nobody_errs = r.n_labels == 1 and r.n_classes == 1
+    ends[answered, :2] = 1.0 if nobody_errs else beta_ends(centre, worth, accuracy).T[answered]
 
     # Informativeness, of matrices that are tilted until their accuracy is the centre. Where silence is an answer, a
     # matrix has learned from it too, and says more than the accuracy of what was said.
@@ -546,8 +543,7 @@ def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
         # They also move against the shares of classes that nobody said.
         variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
         worth = np.where(meant, np.minimum(free / np.maximum(variance, TINY), n_items), worth)
-    low, high = beta_ends(prior, worth)
-    return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
+    return beta_ends(prior, worth, prior)
 
 
 def judge_labels(
@@ -639,20 +635,18 @@ def judge_votes(
         variance += np.einsum("nk,nk->k", away, away) / n_items**2
     if sequences is not None:
         variance *= few_units(len(sequences) - 1)
-    low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
     expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
     if len(prior) == 1:
-        low = high = prior
-    return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
+        return np.stack([prior, prior]), np.array(expected)
+    worth = prior * (1 - prior) / np.maximum(variance, 1 / n_items**2)
+    return beta_ends(prior, worth, prior), np.array(expected)
 
 
 def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
     """The intervals of accuracy and informativeness, (M, 4), where truth is taken to be the vote."""
     ends = np.full((len(total), 4), np.nan)
     answered, accuracy = total > 0, right / np.maximum(total, TINY)
-    low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
-    ends[answered, 0] = np.minimum(low, accuracy)[answered]
-    ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    ends[answered, :2] = beta_ends(np.clip(accuracy, 0.0, 1.0), total, accuracy).T[answered]
     entropy = float(entr(prior).sum())
     reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
     ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
@@ -663,16 +657,17 @@ def judge_voters(right: Floats, total: Floats, information: Floats, prior: Float
 # ---------------------------------------------------------------------------------------------------- ends of intervals
 
 
-def beta_ends(share: Floats, worth: Floats) -> tuple[Floats, Floats]:
-    """The 95 % interval of shares that so many answers speak for: quantiles of Beta(s n + 1/2, (1 - s) n + 1/2).
+def beta_ends(share: Floats, worth: Floats, reported: Floats) -> Floats:
+    """The 95 % interval of shares that so many answers speak for, (2, n), with what is reported of each in it.
 
-    >>> low, high = beta_ends(np.array([1.0]), np.array([3.0]))
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.46], [1.0])
+    Its ends are quantiles of Beta(s n + 1/2, (1 - s) n + 1/2).
+
+    >>> beta_ends(np.array([1.0]), np.array([3.0]), np.array([0.9])).round(2).tolist()
+    [[0.46], [1.0]]
     """
     for_it, against = share * worth + 0.5, (1 - share) * worth + 0.5
-    low, high = (np.asarray(betaincinv(for_it, against, tail)) for tail in TAILS)
-    return low, high
+    low, high = (betaincinv(for_it, against, tail) for tail in TAILS)
+    return np.stack([np.minimum(low, reported), np.maximum(high, reported)])
 
 
 def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:
