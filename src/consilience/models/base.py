@@ -274,13 +274,14 @@ class Model(Fitted[Result], LabelEstimator):
         -------
         ndarray or table
         """
+        from ..results.label_files import list_columns
+
         check_truth("as_frame", "predict", as_frame)
         others = self._apply(responses, graph, gold, features, item_prior)
         labels = others.find_labels(engine)
         if not as_frame:
             return labels.values
-        arranged = self.result_.task.arrange(labels, labels.shown, None)
-        return build_frame(labels.list_columns() if arranged is None else arranged, others.source.responses.backend)
+        return build_frame(list_columns(labels, self.result_.task), others.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -347,13 +348,11 @@ class Model(Fitted[Result], LabelEstimator):
             Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
             `labels_` does not change. The method ``result_.undecided`` counts how many are kept.
         """
-        from ..results.label_files import check_confidence, list_undecided
+        from ..results.label_files import check_confidence, list_columns
 
         found = self.result_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        labels = found.labels
-        arranged = found.task.arrange(labels, labels.shown, least)
-        return build_frame(list_undecided(labels, least) if arranged is None else arranged, found.backend)
+        return build_frame(list_columns(found.labels, found.task, least), found.backend)
 
     def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files, about a million items at a time.

@@ -131,9 +131,7 @@ def open_questions(
     check_questions(list(names), "fuse")
     known = split_gold(gold, names)
     if are_answers(source):
-        if columns:
-            raise ParameterError(f"Columns ({listing(columns)}) cannot be named for answers: they are read already.")
-        return lambda name: prepare(source[name], graph, known.get(name), None, block)
+        return lambda name: prepare(source[name], graph, known.get(name), columns, block)
     if find_kind(source) is not None:
         raise ParameterError(
             "Several questions are read from a table, or each has answers of its own.",
@@ -282,15 +280,9 @@ def choose_estimator(
         soft = check_ways(plain, answers, engine)
         log.info("Note: %s", soft)
         chosen = chosen.set_params(workers=soft.way)
-    elif (
-        may_choose
-        and is_named
-        and is_one_of_several
-        and isinstance(chosen, DawidSkene)
-        and chosen.workers == "confusion"
-        and chosen.estimation != "em"
-    ):
-        chosen = chosen.set_params(workers=NominalWorkers.name)
+    elif is_one_of_several and may_choose and is_named and isinstance(chosen, DawidSkene):
+        is_plain = chosen.workers == "confusion" and chosen.estimation != "em"
+        chosen = chosen.set_params(workers=NominalWorkers.name) if is_plain else chosen
 
     beside = {"scale_check": scale, "soft_check": soft, "blocked": prepared.blocked, "n_blocked": prepared.n_blocked}
     return chosen, answers, graph, beside

@@ -77,10 +77,9 @@ def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
 
 def tabulate_run(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
     """The labels of a run of items."""
-    part = labels.part(run)
-    arranged = task.arrange(part, part.shown, undecided)
+    columns = list_columns(labels.part(run), task, undecided)
     release_mapped()
-    return task.mark(build_frame(list_undecided(part, undecided) if arranged is None else arranged, "pyarrow"))
+    return task.mark(build_frame(columns, "pyarrow"))
 
 
 def is_one_file(path: str) -> bool:
@@ -203,9 +202,11 @@ def count_kept(found: Result, least: float) -> Undecided:
     return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, ordered)
 
 
-def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:
+def list_columns(labels: Labels, task: AnyKind, least: float | None = None) -> dict[str, Column]:
     """The columns of a table of labels, of which those with a lower confidence are left open."""
-    columns = labels.list_columns()
-    if least is not None:
-        columns["label"] = leave_open(columns["label"], find_open(labels.shown_confidence, least))
+    columns = task.arrange(labels, labels.shown, least)
+    if columns is None:
+        columns = labels.list_columns()
+        if least is not None:
+            columns["label"] = leave_open(columns["label"], find_open(labels.shown_confidence, least))
     return columns
