@@ -234,7 +234,7 @@ def test_networks(prior, homophily):
         (0, {"good": "some"}, "'good' .* 'most', 'all' or a number of workers between 0 and 10. Got 'some'"),
         (0, {"spammers": 6, "adversaries": 5}, "6 spammers, 5 adversaries and 0 copycats are too many for 10"),
         (0, {"accuracy": [0.9, 0.6]}, "'accuracy' .* each of the 10 workers who are honest"),
-        (0, {"activity": "lazy"}, "'activity' .* 'equal' or 'unequal'. Got 'lazy'"),
+        (0, {"activity": "lazy"}, "'activity' .* one of 'equal', 'unequal'. Got 'lazy'"),
         (1, {"n_sequences": 0}, "'n_sequences'"),
         (1, {"length": (5, 3)}, "'length' .* pair .least, most."),
         (1, {"transition": np.eye(3)}, "'transition' .* 4 x 4 probabilities that sum to 1 in each row"),

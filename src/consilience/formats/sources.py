@@ -55,7 +55,7 @@ COLUMNS = frozenset(inspect.signature(Answers.from_frame).parameters) - {"frame"
 TAG_COLUMNS = frozenset(inspect.signature(Tags.from_frame).parameters) - {"frame"}
 
 
-def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
+def open_source(path: str | os.PathLike[str], **columns: Any) -> Any:
     """Read answers, spans, masks or sets of tags, whatever is at a path.
 
     Parameters
@@ -338,7 +338,8 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
             f"Name the format with format=, one of {names}; read a table with consilience.read_answers.",
         )
     try:
-        return read(source)
+        found: Spans = read(source)
+        return found
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{source!r} cannot be read: {first_line(error)}.", "Check the file.") from error
 

@@ -20,7 +20,7 @@ from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats
 from ..limits import NUMBER, require_memory
-from ..options import ACTIVITIES, SHARE, Domain, is_among, is_whole, number, to_floats, whole
+from ..options import SHARE, Domain, check, is_whole, number, to_floats, whole
 
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.
 CHUNK = 1 << 16
@@ -271,10 +271,8 @@ def sequences(
     from ..kernels.chain import sample_chains
 
     check_numbers(whole(1), n_sequences=n_sequences)
+    check_numbers(number(0, 1 - 1e-9), stickiness=stickiness)
     shortest, longest = to_range(length)
-    check_numbers(SHARE, stickiness=stickiness)
-    if stickiness == 1:
-        raise parameter_error("stickiness", "simulate", "less than 1", stickiness)
     workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
     crew = Crew(seed, n_sequences * (shortest + longest) // 2, *workers)
     if transition is None:
@@ -510,11 +508,10 @@ class Crew:
         hard: float = 0.0,
         activity: str = "equal",
     ) -> None:
-        check_numbers(whole(1), n_items=n_items, n_workers=n_workers, n_classes=n_classes)
-        check_numbers(whole(0), seed=seed, spammers=spammers, adversaries=adversaries, copycats=copycats)
-        check_numbers(SHARE, hard=hard)
-        if not is_among(activity, ACTIVITIES):
-            raise parameter_error("activity", "simulate", "'equal' or 'unequal'", activity)
+        sizes = {"n_items": n_items, "n_workers": n_workers, "n_classes": n_classes, "seed": seed, "spammers": spammers}
+        others = {"adversaries": adversaries, "copycats": copycats, "hard": hard, "activity": activity}
+        for name, value in (sizes | others).items():
+            check(name, value, "simulate")
         n_looking = int(n_workers) - int(copycats)  # those with answers of their own
         n_honest = n_looking - int(spammers) - int(adversaries)
         if n_honest < 0 or n_looking < 1:
@@ -523,16 +520,14 @@ class Crew:
                 f"many for {plural(n_workers, 'worker')}, at least one of whom must not be a copycat.",
                 "Ask for fewer.",
             )
-        others = " (all workers but the copycats)" if copycats else ""
         if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_looking):
-            expected = f"a whole number between 1 and {n_looking}{others}"
+            others_too = " (all workers but the copycats)" if copycats else ""
+            expected = f"a whole number between 1 and {n_looking}{others_too}"
             raise parameter_error("answers_per_item", "simulate", expected, per_item)
-        n_good = min(int(n_workers) // 2 + 1, n_honest) if is_among(good, ("most",)) else n_honest
-        if not is_among(good, ("most", "all")):
-            if not (is_whole(good) and 0 <= good <= n_honest):
-                expected = f"'most', 'all' or a number of workers between 0 and {n_honest}"
-                raise parameter_error("good", "simulate", expected, good)
-            n_good = int(good)
+        n_good = {"most": min(int(n_workers) // 2 + 1, n_honest), "all": n_honest}.get(str(good), good)
+        if not (is_whole(n_good) and 0 <= n_good <= n_honest):
+            expected = f"'most', 'all' or a number of workers between 0 and {n_honest}"
+            raise parameter_error("good", "simulate", expected, good)
         self.n_answers = n_looking if per_item is None else per_item
         require_memory(
             NUMBER * (n_workers * n_classes**2 + n_items * self.n_answers),
