@@ -161,8 +161,6 @@ class Option(NamedTuple):
     required: bool = False
     needs: tuple[str, ...] = ()  # other options, or "option=value": without all of them it would have no effect
     clashes: tuple[str, ...] = ()  # options that leave it without an effect
-    forms: tuple[str, ...] = ()  # forms of tables on which it has an effect, if not all
-    about: str = ""  # what these are tables of
 
 
 def one_of(*choices: str) -> Domain:
@@ -295,14 +293,7 @@ OPTIONS: dict[str, Option] = {
     "weight": Option(COLUMN, "Column of weights in (0, 1]: how much each answer counts, compared with others."),
     "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
-    "ignore": Option(
-        COLUMN,
-        "Where each worker has a column: one that holds no answers.",
-        default=(),
-        many=True,
-        forms=("wide", "matrix", "soft"),
-        about="tables in which each worker has a column",
-    ),
+    "ignore": Option(COLUMN, "Where each worker has a column: one that holds no answers.", default=(), many=True),
     # How answers are read.
     "format": Option(FORMAT, "Format of SOURCE, if it is not recognised; see `consilience formats`."),
     "separator": Option(
@@ -319,11 +310,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "positions": Option(NUMBERS._replace(metavar="X,Y,..."), "Where the levels are. Default: 0,1,2,..."),
     "drop_missing": switch("Leave out rows without an answer."),
-    "rescale": switch(
-        "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.",
-        forms=("soft", "soft-long", "soft-files"),
-        about="probabilities",
-    ),
+    "rescale": switch("Divide probabilities by their sum, if that is 1 or 100 but for rounding."),
     "duplicates": Option(
         one_of("error", "first", "last", "mean"), "When a worker answered an item more than once.", default="error"
     ),
@@ -514,15 +501,6 @@ def check(name: str, value: object, owner: str) -> None:
     option = OPTIONS.get(f"{owner}.{name}") or OPTIONS.get(name)
     if option is not None and not option.domain.accepts(value):
         raise parameter_error(name, owner, option.domain.expected, value)
-
-
-def check_effect(values: Mapping[str, Any], form: str) -> None:
-    """Raise an error for an option that has no effect on tables of this form."""
-    for name in given(values):
-        option = OPTIONS[name]
-        if option.forms and form not in option.forms:
-            problem = Sentence(f"{{{name}}} is for {option.about}, and has no effect on this table.")
-            raise ParameterError(problem, "Leave it out.", keyword=name)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

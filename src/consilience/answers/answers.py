@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, join_names, listing, parameter_error, plural
+from ..errors import InputError, ParameterError, Sentence, join_names, listing, parameter_error, plural
 from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import allocate, release_mapped
-from ..options import check, check_effect, to_floats
-from . import LONG, translate
+from ..options import check, to_floats
+from . import MATRIX, translate
 from .classes import (
     are_ranks,
     choose_classes,
@@ -300,6 +300,12 @@ class Answers:
             if names[role] is not None:
                 table, names[role] = table.combine(role, names[role])
         table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None}, ignore)
+        if rescale and table.soft is None:
+            problem = Sentence("{rescale} is for probabilities, and has no effect on this table.")
+            raise ParameterError(problem, "Leave it out.", keyword="rescale")
+        if len(ignore) and table.format not in ("wide", MATRIX, "soft"):
+            problem = Sentence("{ignore} is for tables in which each worker has a column, and has no effect here.")
+            raise ParameterError(problem, "Leave it out.", keyword="ignore")
         columns = find_columns(table, names)
         if table.n_rows == 0:
             raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
@@ -368,8 +374,6 @@ class Answers:
         if known_labels is not None:
             answers = add_gold(answers, table, known_labels, about, named=isinstance(gold, str))
         warn_of_slips(answers, named=classes is not None)
-        if len(ignore) or rescale:
-            check_effect({"ignore": ignore, "rescale": rescale}, answers.format or LONG)
         return answers
 
     @classmethod
