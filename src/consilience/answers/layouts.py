@@ -178,66 +178,72 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
 # ------------------------------------------------------------------------------------------------ one column per worker
 
 
-def read_wide(table: Table, names: Names, named: bool) -> Table | None:
-    """One row per answer from one row per item.
-
-    It is recognised if its columns hold the same few labels.
-    """
-    item, gold, workers = _split_columns(table, names)
-    if named:
-        refuse_roles(table, names, _ROLES, "with one column per worker")
-        return _melt(table, table.need("item", names.get("item"), parameter="item"), workers, gold)
-    labels = _find_labels(table, workers) if item is not None and item in table.names and len(workers) > 1 else None
-    if item is None or labels is None:
-        return None
-    counts = Counter(label for each in labels for label in each)
-    shared = {label for label, count in counts.items() if count > 1}
-    alike = 2 <= len(counts) <= MOST_LABELS and 2 * len(shared) >= len(counts) and all(each & shared for each in labels)
-    if not alike or any(_SUMMARIES.match(str(name).lower()) for name in workers) or not are_distinct(table.read(item)):
-        return None
-    warn_of(
-        f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
-        Sentence("To be sure, give {format}.", format="wide"),
-        _IGNORE,
-    )
-    return _melt(table, item, workers, gold)
-
-
 def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
-    """The same of a table in which -1 is no answer, and which may have no column of items.
+    """One row per answer from a wide table in which -1 is no answer, and which may have no column of items."""
+    return read_wide(table, names, named, missing=-1)
 
-    It is recognised if most cells are -1 beside whole numbers from 0 on. Beside 1 alone -1 is an ordinary answer. With
-    0 and 1 it may be a scale, such as that of sentiment: then it is silence only if most columns hold one label beside
-    it, as those of functions do.
+
+def read_wide(table: Table, names: Names, named: bool, missing: int | None = None) -> Table | None:
+    """One row per answer from one row per item; `missing` stands for no answer, beside empty cells.
+
+    A wide table is recognised if its columns hold the same few labels. A matrix is recognised if most cells are -1
+    beside whole numbers from 0 on. Beside 1 alone -1 is an ordinary answer. With 0 and 1 it may be a scale, such as
+    that of sentiment: then it is silence only if most columns hold one label beside it, as those of functions do.
     """
-    item, gold, workers = _split_columns(table, names)
+    # Which columns are which.
+    is_matrix, item, candidates = missing is not None, names.get("item"), table.candidates("item")
     if named:
         refuse_roles(table, names, _ROLES, "with one column per worker")
-        if item is not None and names.get("item") is None:  # a name alone is no proof
-            item, workers = None, [name for name in table.names if name in (item, *workers)]
-    elif item is not None and item not in table.names:
+        item = item if is_matrix else table.need("item", item, parameter="item")
+    elif item is None:
+        item = table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
+    if not named and (item not in table.names if item is not None else not is_matrix):
         return None
-    has_ids = item is None and _are_ids(table, workers)
+    absent = [name for name in table.ignored if name not in table.names]
+    if absent:
+        raise InputError(f"{table.name} has no column {listing(absent)}. {table.list_columns()}.")
+    gold = table.find("gold", names.get("gold"))
+    workers = [name for name in table.names if name not in (item, gold, *table.ignored)]
+    if named and not (workers and table.n_rows):
+        raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
+    columns: list[Any] = [table.read(name) for name in workers]
+    has_ids = item is None and _are_ids(table, workers, columns)
     if has_ids:
-        item, *workers = workers
+        (item, *workers), columns = workers, columns[1:]
+
+    # Whether it is such a table.
     if not named:
-        labels = _find_labels(table, workers)
-        columns: list[Any] = [table.read(name) for name in workers]
-        if labels is None or len(columns) < 2 or not all(pa.types.is_integer(each.type) for each in columns):
+        labels = _find_labels(columns) if len(columns) > 1 else None
+        if labels is None or (is_matrix and not all(pa.types.is_integer(each.type) for each in columns)):
             return None
-        own = [each - {-1} for each in labels]
-        said: set[int] = set().union(*own)
-        n_silent = sum(pc.sum(pc.equal(each, -1)).as_py() or 0 for each in columns)
-        one_sided = 2 * sum(len(each) <= 1 for each in own) > len(own)
-        may_be_scale = not said or min(said) < 0 or said == {1} or (said == {0, 1} and not one_sided)
-        if may_be_scale or 2 * n_silent <= sum(map(len, columns)):
-            return None
-        warn_of(
-            f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, and "
-            "each column for a worker.",
-            Sentence("To be sure, give {format}.", format="matrix"),
-            Sentence("If -1 is an answer, give {format}.", format="wide"),
-        )
+        counts = Counter(label for each in labels for label in each)
+        if is_matrix:
+            own = [each - {-1} for each in labels]
+            n_silent = sum(pc.sum(pc.equal(each, -1)).as_py() or 0 for each in columns)
+            one_sided = 2 * sum(len(each) <= 1 for each in own) > len(own)
+            said = counts.keys() - {-1}
+            may_be_scale = said <= {1} or (said == {0, 1} and not one_sided)
+            if 2 * n_silent <= table.n_rows * len(columns) or may_be_scale or min(said) < 0:
+                return None
+            warn_of(
+                f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, "
+                "and each column for a worker.",
+                Sentence("To be sure, give {format}.", format="matrix"),
+                Sentence("If -1 is an answer, give {format}.", format="wide"),
+            )
+        else:
+            shared = {label for label, count in counts.items() if count > 1}
+            alike = 2 <= len(counts) <= MOST_LABELS and 2 * len(shared) >= len(counts)
+            has_others = not all(each & shared for each in labels) or any(
+                _SUMMARIES.match(str(name).lower()) for name in workers
+            )
+            if not alike or has_others or not are_distinct(table.read(str(item))):
+                return None
+            warn_of(
+                f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+                Sentence("To be sure, give {format}.", format="wide"),
+                _IGNORE,
+            )
     if has_ids:
         warn_of(
             f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
@@ -245,81 +251,31 @@ def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
             Sentence("To be sure, name it: {item}.", item=item),
             "If it holds answers of a worker, move it to another place.",
         )
-    return _melt(table, item, workers, gold, missing=-1)
 
-
-def _split_columns(table: Table, names: Names) -> tuple[str | None, str | None, list[str]]:
-    """The column of items, unless several may be it, that of known labels, if there is one, and those of workers."""
-    item, candidates = names.get("item"), table.candidates("item")
-    if item is None:
-        item = table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
-    gold = table.find("gold", names.get("gold"))
-    absent = [name for name in table.ignored if name not in table.names]
-    if absent:
-        raise InputError(f"{table.name} has no column {listing(absent)}. {table.list_columns()}.")
-    return item, gold, [name for name in table.names if name not in (item, gold, *table.ignored)]
-
-
-def _find_labels(table: Table, columns: Sequence[str]) -> list[set[Any]] | None:
-    """The labels in each column; None if one holds none, fractions, or too many."""
-    found = []
-    for column in map(table.read, columns):
-        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
-            return None
-        found.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
-        if not 1 <= len(found[-1]) <= MOST_LABELS:
-            return None
-    return found
-
-
-def _are_ids(table: Table, columns: Sequence[str]) -> bool:
-    """Whether the first column of a matrix holds ids instead of answers.
-
-    All its values are different then, and it has a name of items, or holds other values than the other columns.
-    """
-    first = table.read(columns[0]) if len(columns) > 1 and table.n_rows else to_column([None])
-    if len(find_missing(first)) or not are_distinct(first):
-        return False
-    if columns[0] in (table.find_usual("item"), *table.candidates("item")):
-        return True
-    found = lookup(to_values(first), join_columns(*map(table.read, columns[1:])))
-    return table.n_rows >= FEWEST_ROWS and 2 * len(np.unique(found[found >= 0])) < table.n_rows
-
-
-def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | None, missing: object = None) -> Table:
-    """One row per answer; `missing` stands for no answer, beside empty cells."""
-    if not workers or not table.n_rows:
-        raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
+    # Its cells, one below the other.
     require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
-    columns: list[Any] = [table.read(name) for name in workers]
     scales = [each for each in columns if getattr(getattr(each, "type", None), "ordered", False)]
     categories = scales[0].dictionary if len(scales) == len(columns) and share_categories(scales) else None
     entries = join_columns(*columns, as_text=True)
     if not isinstance(entries, np.ndarray) and pa.types.is_floating(entries.type):
         with suppress(pa.ArrowInvalid):  # pandas makes floats of whole numbers beside an empty cell
             entries = pc.cast(pc.if_else(pc.is_nan(entries), None, entries), pa.int64())
-    there = is_present(entries)
-    if missing is not None:
-        there &= lookup(np.array([missing]), entries) < 0
+    there = is_present(entries) & (lookup(np.array([missing]), entries) < 0 if is_matrix else True)
     cells = np.flatnonzero(there)
     if not len(cells):
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
-    codes, values = encode_in_order_of_appearance(entries.take(cells))
     who, row = np.divmod(cells, table.n_rows)
-
     order = np.argsort(row, kind="stable")
-    who, row, label = who[order], row[order], to_column(values).take(codes[order])
+    who, row, label = who[order], row[order], entries.take(cells[order])
     if categories is not None:
         places = pc.index_in(label, value_set=categories)
         label = pa.DictionaryArray.from_arrays(places, categories, ordered=True)
     numbered = [str(name) for name in workers] == [str(n) for n in range(len(workers))]
     name_of_worker = to_column(list(range(len(workers))) if numbered else list(workers))
-    keys = to_column(np.arange(table.n_rows))
-    if item is not None:
-        keys = table.values(item, "Say which item each row is about.")
+    remedy = "Say which item each row is about."
+    keys = to_column(np.arange(table.n_rows)) if item is None else table.values(item, remedy)
     key = item or "row"
     found: dict[str, Any] = {key: keys.take(row), "worker": name_of_worker.take(who), "label": label}
-    preferred = {"item": key, "worker": "worker", "label": "label", "gold": gold}
     if gold is not None:
         found[gold] = table.read(gold).take(row)
     return Table(
@@ -329,10 +285,35 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
         table.backend,
         table.name,
         lambda at: f"{table.locate(int(row[at]))}, column {workers[int(who[at])]!r}",
-        preferred,
+        {"item": key, "worker": "worker", "label": "label", "gold": gold},
         items=to_column(encode_in_order_of_appearance(keys)[1]),
         added=found,
     )
+
+
+def _find_labels(columns: Sequence[Any]) -> list[set[Any]] | None:
+    """The labels in each column; None if one holds none, fractions, or too many."""
+    found = []
+    for column in columns:
+        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
+            return None
+        found.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
+        if not 1 <= len(found[-1]) <= MOST_LABELS:
+            return None
+    return found
+
+
+def _are_ids(table: Table, names: Sequence[str], columns: Sequence[Column]) -> bool:
+    """Whether the first column of a matrix holds ids instead of answers.
+
+    All its values are different then, and it has a name of items, or holds other values than the other columns.
+    """
+    if len(columns) < 2 or len(find_missing(columns[0])) or not are_distinct(columns[0]):
+        return False
+    if names[0] in (table.find_usual("item"), *table.candidates("item")):
+        return True
+    found = lookup(to_values(columns[0]), join_columns(*columns[1:]))
+    return table.n_rows >= FEWEST_ROWS and 2 * len(np.unique(found[found >= 0])) < table.n_rows
 
 
 # ------------------------------------------------------------------------------------------------------------ platforms
