@@ -458,7 +458,7 @@ FITS: dict[str, Choice] = {
     "dawid-skene/start-model": (plain_items, lambda: cs.DawidSkene(start=cs.MajorityVote().fit(table()))),
     "dawid-skene/n-init": (simulated_items, lambda: cs.DawidSkene(n_init=4, seed=5)),
     "dawid-skene/prior-uniform": (plain_items, lambda: cs.DawidSkene(prior="uniform")),
-    "dawid-skene/prior-given": (plain_items, lambda: cs.DawidSkene(prior={"c0": 0.5, "c1": 0.3, "c2": 0.2})),
+    "dawid-skene/prior-given": (plain_items, lambda: cs.DawidSkene(prior=[0.5, 0.3, 0.2])),
     "dawid-skene/smoothing-pair": (plain_items, lambda: cs.DawidSkene(smoothing=(0.3, 2.0))),
     "dawid-skene/smoothing-number": (plain_items, lambda: cs.DawidSkene(smoothing=0.5, estimation="em")),
     "dawid-skene/smoothing-array": (plain_items, lambda: cs.DawidSkene(smoothing=np.eye(3) + 0.2)),

@@ -217,7 +217,7 @@ def test_the_probability_of_agreement_as_by_hand():
     posterior /= posterior.sum(axis=2, keepdims=True)
     matrices = copies.learn_matrices(sample, posterior.reshape(-1, 2).T, halves.mean(axis=0).transpose(2, 0, 1))
     for event in rng.choice(len(expected), 50, replace=False):
-        first, second = events.first[event], events.second[event]
+        first, second = events[1][event], events[2][event]
         i, a, b = sample.item[first], sample.worker[first], sample.worker[second]
         q = np.exp(power * log_evidence(i, own_group(a) | own_group(b)))
         q /= q.sum()

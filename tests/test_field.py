@@ -14,7 +14,6 @@ import consilience as cs
 from consilience.inference.structures import field
 from consilience.inference.structures.field import (
     add_neighbours,
-    alone,
     find_modes,
     given_neighbours,
     run_belief_propagation,
@@ -127,7 +126,7 @@ def fields(draw, max_items=7, max_classes=4, tree=False, most=3.0):
 @given(fields())
 def test_mean_field_sweeps_are_the_formula(problem):
     graph, unary, coupling = problem
-    fast = alone(unary)
+    fast = special.softmax(unary, axis=1)
     slow = fast.copy()
     for _ in range(4):
         slow, moved = sweep_slowly(graph, unary, coupling, slow)
@@ -157,7 +156,7 @@ def test_mean_field_never_lowers_the_objective(problem, seed):
 @given(fields(max_items=5, max_classes=3))
 def test_mean_field_is_a_bound(problem):
     graph, unary, coupling = problem
-    posterior = run_mean_field(graph, unary, coupling, alone(unary), 200, 1e-9)
+    posterior = run_mean_field(graph, unary, coupling, special.softmax(unary, axis=1), 200, 1e-9)
     finite = np.where(np.isfinite(unary), unary, -1e6)
     assert objective(graph, finite, coupling, posterior) <= enumerate_field(graph, finite, coupling)[1] + 1e-9
 
@@ -225,10 +224,10 @@ def test_large_graphs_are_visited_colour_by_colour(shape, large, monkeypatch):
 def test_bits_do_not_depend_on_the_number_of_threads(shape, large):
     graph = SHAPES[shape]().by_visit[1]
     unary = np.random.default_rng(1).normal(size=(graph.n_items, 3))
-    one, *others = (run_mean_field(graph, unary, 0.8, alone(unary), 7, 0.0, n) for n in (1, 2, 3, 8))
+    one, *others = (run_mean_field(graph, unary, 0.8, special.softmax(unary, axis=1), 7, 0.0, n) for n in (1, 2, 3, 8))
     for other in others:
         np.testing.assert_array_equal(one, other)
-    slow = alone(unary)
+    slow = special.softmax(unary, axis=1)
     for _ in range(7):
         slow = sweep_slowly(graph, unary, 0.8, slow)[0]
     np.testing.assert_allclose(one, slow, atol=1e-12)
@@ -292,7 +291,7 @@ def test_a_hub_of_thousands(order):
     pulls = np.array([0.9 * np.exp(coupling) + 0.1, 0.1 * np.exp(coupling) + 0.9])  # for the hub's class, against it
     odds = np.log(pulls[0] / pulls[1]) * (np.sum(said == 0) - np.sum(said == 1))
     np.testing.assert_allclose(beliefs[0], special.softmax([odds, 0.0]), atol=1e-9)
-    mean_field = run_mean_field(graph, unary, coupling, alone(unary), 50, 1e-9)
+    mean_field = run_mean_field(graph, unary, coupling, special.softmax(unary, axis=1), 50, 1e-9)
     assert np.isfinite(mean_field).all()
     assert find_modes(graph, unary, coupling, unary.argmax(axis=1), 50)[0] == beliefs[0].argmax()
 
@@ -306,7 +305,7 @@ def test_couplings_beyond_reason(coupling):
         graph = graph_of(6, edges)
         for found in (
             propagate(graph, unary, coupling, 50),
-            run_mean_field(graph, unary, coupling, alone(unary), 50, 0.0),
+            run_mean_field(graph, unary, coupling, special.softmax(unary, axis=1), 50, 0.0),
         ):
             assert np.isfinite(found).all()
             np.testing.assert_allclose(found.sum(axis=1), 1)

@@ -43,13 +43,13 @@ class Distributions(NamedTuple):
 
     @classmethod
     def known(cls, mean: Floats) -> Distributions:
-        """Return probabilities that are given: the E-step uses what is reported."""
+        """Probabilities that are given: the E-step uses what is reported."""
         with np.errstate(divide="ignore"):
             return cls(freeze(np.log(mean)), mean, 0.0)
 
 
 def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Distributions:
-    """Return the distributions that expected counts call for.
+    """The distributions that expected counts call for.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
 
 
 def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple[Floats, Floats, float]:
-    """Return weights, mean and bound of the one distribution (L,) that expected counts (L,) call for."""
+    """Weights, mean and bound of the one distribution (L,) that expected counts (L,) call for."""
     shape = (1, len(counts), 1)
     found = fit_distributions(counts.reshape(shape), np.full(shape, smoothing), estimation)
     weights = found.mean if estimation == "em" else np.exp(found.log_weights)
@@ -104,13 +104,13 @@ def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple
 
 
 def log_of(probabilities: Floats) -> Floats:
-    """Return logarithms; that of 0 is minus infinity."""
+    """Logarithms; that of 0 is minus infinity."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities))
 
 
 def weigh_logs(counts: Floats, logs: Floats) -> float:
-    """Return the sum of counts times logarithms, with 0 log 0 = 0.
+    """The sum of counts times logarithms, with 0 log 0 = 0.
 
     >>> weigh_logs(np.array([2.0, 0.0]), np.array([-0.5, -np.inf]))
     -1.0
@@ -142,13 +142,13 @@ class Cells:
 
     @classmethod
     def of_table(cls, counts: Floats) -> Cells:
-        """Return the entries of a table."""
+        """The entries of a table."""
         worker, label, klass = np.nonzero(counts)
         return cls(worker, label, klass, counts[worker, label, klass], counts.shape)
 
     @classmethod
     def of_answers(cls, r: Answers, posterior: Floats) -> Cells:
-        """Return how often each worker gave each label to items of each class, by posterior probability.
+        """How often each worker gave each label to items of each class, by posterior probability.
 
         The sums are taken in the order of the items, as everywhere.
         """
@@ -165,17 +165,17 @@ class Cells:
         return cls(worker, label, found.col[order].astype(np.int64), found.data[order], shape)
 
     def where(self, chosen: NDArray[np.bool_]) -> Cells:
-        """Return some of the entries; the others are zero."""
+        """Some of the entries; the others are zero."""
         return Cells(self.worker[chosen], self.label[chosen], self.klass[chosen], self.count[chosen], self.shape)
 
     def of_workers(self, first: int, last: int) -> Cells:
-        """Return the table of consecutive workers, from `first` to before `last`."""
+        """The table of consecutive workers, from `first` to before `last`."""
         here = slice(*np.searchsorted(self.worker, [first, last]).tolist())
         shape = (last - first, *self.shape[1:])
         return Cells(self.worker[here] - first, self.label[here], self.klass[here], self.count[here], shape)
 
     def sum_out(self, axis: int) -> Floats:
-        """Return the sums over labels, (M, K), for axis 1; over classes, (M, L), for axis 2."""
+        """The sums over labels, (M, K), for axis 1; over classes, (M, L), for axis 2."""
         code, width = (self.klass, self.shape[2]) if axis == 1 else (self.label, self.shape[1])
         sums = sum_by(self.worker * width + code, self.count, self.shape[0] * width)
         return sums.reshape(self.shape[0], width)
@@ -192,5 +192,5 @@ class Cells:
 
 
 def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
-    """Return the sum of the values of each code 0, 1, ..., size - 1, taken in their order."""
+    """The sum of the values of each code 0, 1, ..., size - 1, taken in their order."""
     return np.bincount(codes, values, minlength=size).astype(np.float64)  # without any codes it would be integers

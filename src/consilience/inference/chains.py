@@ -79,7 +79,7 @@ def climb(problem: Problem, couplings: Sequence[float], run: Run) -> Iterator[tu
 def match_transitions(
     responses: Answers, confusion: Floats, allowed: NDArray[np.bool_], max_iter: int = 2000, tol: float = 1e-9
 ) -> Floats:
-    """Return the transition matrix [from, to] that lagged moments of the answers call for.
+    """The transition matrix [from, to] that lagged moments of the answers call for.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def match_transitions(
 
 
 def lagged_moments(responses: Answers, confusion: Floats) -> tuple[Floats, Floats]:
-    """Return the operator sum_n W_{n-1} (x) W_n of shape (K^2, K^2), and sum_n u_{n-1} u_n' of shape (K, K)."""
+    """The operator sum_n W_{n-1} (x) W_n of shape (K^2, K^2), and sum_n u_{n-1} u_n' of shape (K, K)."""
     if responses.sequences is None:
         raise InputError("Transitions need sequences: give sequence= and position= when the answers are read.")
     n_classes = confusion.shape[2]
@@ -160,7 +160,7 @@ def follow_labels(
     codes: NDArray[np.int64],
     goes_on: Floats,
 ) -> Floats:
-    """Return the parts of the probabilities of runs of labels in a chain, (n_items, 3); see `kernels.chain`.
+    """The parts of the probabilities of runs of labels in a chain, (n_items, 3); see `kernels.chain`.
 
     With `statistics` evidence is from counts without each item, and the chain relaxed, as for calibrated posteriors.
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.

@@ -141,7 +141,7 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
     sample = counted
     if len(counted.item) > MOST_ANSWERS:
         in_common = np.zeros(len(counted.items), bool)
-        in_common[counted.item[find_events(counted, judged).first]] = True
+        in_common[counted.item[find_events(counted, judged)[1]]] = True
         sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
         for which, most in ((in_common, MOST_IN_COMMON), (~in_common, MOST_APART)):
             chosen |= which & (np.cumsum(sizes * which) <= most)
@@ -281,12 +281,8 @@ def is_copied(
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
-class Events(NamedTuple):
-    """Common items of pairs: of which pair, and the answers of both, as indices into those of the sample."""
-
-    pair: Integers
-    first: Integers
-    second: Integers
+# Common items of pairs: of which pair, and the answers of both, as indices into those of the sample.
+Events: TypeAlias = tuple[Integers, Integers, Integers]
 
 
 def find_events(sample: Sample, pairs: Pairs) -> Events:
@@ -311,7 +307,7 @@ def find_events(sample: Sample, pairs: Pairs) -> Events:
     pair = pair[common]
     most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
     kept = np.arange(len(pair)) - np.searchsorted(pair, pair) < most
-    return Events(pair[kept], first[common][kept], by_worker[at[common]][kept])
+    return pair[kept], first[common][kept], by_worker[at[common]][kept]
 
 
 def group_pairs(pairs: Pairs, linked: Truths, n_workers: int) -> Integers:
@@ -346,7 +342,7 @@ def expect_agreement(
     Arrays begin with the classes; `by_all` are matrices (K, M, A) by the labels of all, `shared` is the residual
     agreement that is usual, and `is_part` says whether pairs were counted in a part of the answers only.
     """
-    r = sample.responses
+    r, (pair, first, second) = sample.responses, events
     # What the answers say if each group counts once. The items of one half are judged by what was learned from the
     # other.
     once, fits = count_once(r, groups), []
@@ -393,11 +389,11 @@ def expect_agreement(
     for which, table in ((suspect, learned + credit[:, None] * (by_all - learned)), (~suspect, learned)):
         alike[:, which] = np.einsum("kpl,kpl->kp", table[:, a[which]], table[:, b[which]])
 
-    same = ((groups[a] == groups[b]) & (groups[a] > 0))[events.pair]
-    without = by_others[:, events.first] - np.where(same, 0.0, by_group[:, events.second])
-    lower = np.minimum(power[a], power[b])[events.pair]
-    posterior = to_probabilities(lower * without, None if known is None else known[events.first])
-    return np.asarray((posterior * alike[:, events.pair]).sum(axis=0))
+    same = ((groups[a] == groups[b]) & (groups[a] > 0))[pair]
+    without = by_others[:, first] - np.where(same, 0.0, by_group[:, second])
+    lower = np.minimum(power[a], power[b])[pair]
+    posterior = to_probabilities(lower * without, None if known is None else known[first])
+    return np.asarray((posterior * alike[:, pair]).sum(axis=0))
 
 
 def choose_exponents(
@@ -449,11 +445,12 @@ def judge_pairs(
     `expected` is the probability that they agree at each event without. Matrices are as uncertain as the answers are
     few that they were learned from.
     """
-    n, agree = len(pairs.first), sample.label[events.first] == sample.label[events.second]
+    pair, first, second = events
+    n, agree = len(pairs.first), sample.label[first] == sample.label[second]
     n_answers = np.maximum(np.bincount(sample.worker, minlength=sample.responses.n_workers), 1)
-    n_common = np.maximum(np.bincount(events.pair, minlength=n), 1)
-    n_agree = np.bincount(events.pair, agree, minlength=n)
-    usual = np.bincount(events.pair, expected, minlength=n).astype(np.float64)
+    n_common = np.maximum(np.bincount(pair, minlength=n), 1)
+    n_agree = np.bincount(pair, agree, minlength=n)
+    usual = np.bincount(pair, expected, minlength=n).astype(np.float64)
     uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
     uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * uncertainty)
     left = np.maximum(n_common - usual, 1e-9)
@@ -468,7 +465,7 @@ def judge_pairs(
     usual = usual + shared * left
     if len(many) >= FEWEST_OTHERS:
         chance = expected + shared * (1 - expected)
-        variance = np.bincount(events.pair, chance * (1 - chance), minlength=n)
+        variance = np.bincount(pair, chance * (1 - chance), minlength=n)
         scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
         # The lower half, since pairs that are nearly suspect would widen the upper one.
         spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)

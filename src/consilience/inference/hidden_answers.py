@@ -96,7 +96,7 @@ class Calibration(NamedTuple):
     lowered: bool = False
 
     def describe(self) -> str:
-        """Return in words how probabilities were calibrated."""
+        """In words how probabilities were calibrated."""
         if self.given:
             return f"Probabilities were raised to the power {self.power:.2g}, which was given."
         by = [plural(self.n_hidden, "hidden answer")] if self.n_hidden else []
@@ -106,21 +106,17 @@ class Calibration(NamedTuple):
             return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
             return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
+        found = f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}."
         if self.lowered:
-            warning = (
-                " Hidden answers alone call for twice as much, but classifiers share errors that these do not show."
-            )
-            return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
-        warning = (
-            ""
-            if self.n_gold
-            else " Errors that workers share cannot be seen in this way; known labels would show them."
-        )
-        return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
+            unseen = "but classifiers share errors that these do not show"
+            return f"{found} Hidden answers alone call for twice as much, {unseen}."
+        if self.n_gold:
+            return found
+        return f"{found} Errors that workers share cannot be seen in this way; known labels would show them."
 
 
 def raise_to(posterior: Floats, power: float) -> Floats:
-    """Return the posteriors raised to a power, normalised. What is certain stays so.
+    """The posteriors raised to a power, normalised. What is certain stays so.
 
     >>> raise_to(np.array([[0.8, 0.2], [1.0, 0.0]]), 0.5).round(3).tolist()
     [[0.667, 0.333], [1.0, 0.0]]
@@ -133,7 +129,7 @@ def raise_to(posterior: Floats, power: float) -> Floats:
 
 
 def raise_where(changed: NDArray[np.bool_], posterior: Floats, power: float) -> Floats:
-    """Return the posteriors, those that are to be `changed` raised to a power."""
+    """The posteriors, those that are to be `changed` raised to a power."""
     raised = raise_to(posterior, power)
     return raised if changed.all() else np.where(changed[:, None], raised, posterior)
 
@@ -146,7 +142,7 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
 
 
 def score_powers(posterior: Floats, by_class: Floats, unit: NDArray[np.int64], weight: Floats | None = None) -> Floats:
-    """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
+    """The log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
     `posterior` (n, K) is that of the item of each hidden answer, and `by_class` (n, K) how probable the answer is for
     each class, both by the other answers. The unit of a hidden answer is the answer itself, or all answers of its
@@ -169,7 +165,7 @@ def log_chance(posterior: Floats, by_class: Floats) -> Floats:
 
 
 def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
-    """Return the log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
+    """The log probability of known classes at each of `POWERS`, by posteriors (n, K) that did not know them."""
     rows = np.arange(len(gold))
     return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
 
@@ -206,18 +202,18 @@ def add_batch(
 
 
 def mean_power(scores: Floats) -> float:
-    """Return the power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
+    """The power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
     weights = np.exp(scores - scores.max())
     return float(np.exp((weights * np.log(POWERS)).sum() / weights.sum()))
 
 
 def log_density_around(power: float, deviation: float) -> Floats:
-    """Return the log density of each of `POWERS`: normal in the logarithm, around a power."""
+    """The log density of each of `POWERS`: normal in the logarithm, around a power."""
     return np.asarray(-0.5 * ((np.log(POWERS) - np.log(power)) / deviation) ** 2)
 
 
 def draw_powers(log_weights: Floats) -> Floats:
-    """Return a few of `POWERS` that are equally likely: quantiles of their distribution.
+    """A few of `POWERS` that are equally likely: quantiles of their distribution.
 
     >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
     [0.1, 0.4, 0.6, 1.0, 1.0, 1.0, 1.0, 1.0]
@@ -239,7 +235,7 @@ class HiddenAnswers(NamedTuple):
     weight: Floats | None = None  # how much each counts
 
     def choose_power(self) -> tuple[Calibration, Floats]:
-        """Return the power at which they are predicted best, and the log weight of each of `POWERS`."""
+        """The power at which they are predicted best, and the log weight of each of `POWERS`."""
         scores = score_powers(self.posterior, self.by_class, self.unit, self.weight)
         if len(scores) < LEAST_UNITS:
             return Calibration(1.0), NOTHING_KNOWN
@@ -248,7 +244,7 @@ class HiddenAnswers(NamedTuple):
         return Calibration(float(POWERS[near.argmax()]), n_hidden), log_weights
 
     def predict(self, power: float) -> Predicted:
-        """Return how well they are predicted if posteriors are raised to a power."""
+        """How well they are predicted if posteriors are raised to a power."""
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
         score, base = log_chance(raised, self.shrunk), log_chance(alike, self.shrunk)
@@ -351,13 +347,13 @@ class HeldOutScore(NamedTuple):
     hidden: NDArray[np.int64]  # which answers were hidden
 
     def minus(self, other: HeldOutScore) -> tuple[float, float]:
-        """Return the difference of two scores, and the standard error of the paired difference."""
+        """The difference of two scores, and the standard error of the paired difference."""
         if not np.array_equal(self.hidden, other.hidden):
             raise ParameterError("The two scores are not of the same hidden answers: use the same fraction and seed.")
         return mean_and_error(self.totals - other.totals, self.sizes)
 
     def plus(self, other: HeldOutScore) -> HeldOutScore:
-        """Return the score of the hidden answers of both, as of two folds."""
+        """The score of the hidden answers of both, as of two folds."""
         totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
         score, error = mean_and_error(totals, sizes)
         hidden = np.concatenate([self.hidden, other.hidden])
@@ -377,7 +373,7 @@ def score_hidden(
 
 
 def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:
-    """Return the probabilities (n, K) of answers from expected counts (M, L, K) of all.
+    """The probabilities (n, K) of answers from expected counts (M, L, K) of all.
 
     Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.
     """
@@ -395,7 +391,7 @@ def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Fl
 
 
 def mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the mean per answer, and its standard error over units."""
+    """The mean per answer, and its standard error over units."""
     n = sizes.sum()
     mean = float(totals.sum() / n)
     if len(totals) < 2:

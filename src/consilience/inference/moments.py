@@ -102,7 +102,7 @@ def match_moments(
 
 
 def order_of_sweeps(responses: Answers) -> NDArray[np.int64]:
-    """Return the order in which the matrices of workers are found: by their ids, not by where they stand."""
+    """The order in which the matrices of workers are found: by their ids, not by where they stand."""
     return np.argsort(hash_ids(responses.workers), kind="stable")
 
 
@@ -217,7 +217,7 @@ def lay_out(responses: Answers) -> Layout:
 
 
 def item_weights(responses: Answers, layout: Layout) -> Floats:
-    """Return the weights (U, 3) of singles, pairs and triples in each set, so that every item has equal say.
+    """The weights (U, 3) of singles, pairs and triples in each set, so that every item has equal say.
 
     An item with A answers has A singles, A (A - 1) / 2 pairs and A (A - 1) (A - 2) / 6 triples.
     """
@@ -229,7 +229,7 @@ def item_weights(responses: Answers, layout: Layout) -> Floats:
 
 
 def answers_to_match(responses: Answers) -> Answers:
-    """Return the answers whose moments are matched: one label of each worker for an item.
+    """The answers whose moments are matched: one label of each worker for an item.
 
     Moments have no weights. Of workers who count once together, one who answered the item is drawn by a hash, and the
     answer is taken as that of their leader.

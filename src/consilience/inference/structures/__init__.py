@@ -75,27 +75,27 @@ class StructureParameters(ABC):
         raise NotImplementedError
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
-        """Return the most probable joint labelling of one block: here, the most probable class of each item."""
+        """The most probable joint labelling of one block: here, the most probable class of each item."""
         self.infer_block(block, evidence)
         return np.asarray(evidence.argmax(axis=1))
 
     def expect_log(self, summary: Any) -> float:
-        """Return the expected log probability of the labels that a summary has counted: for fits in batches."""
+        """The expected log probability of the labels that a summary has counted: for fits in batches."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
     @abstractmethod
     def point(self) -> Self:
-        """Return the parameters with which the E-step uses what is reported: a proper likelihood."""
+        """The parameters with which the E-step uses what is reported: a proper likelihood."""
 
     def log_prior(self, linked: bool) -> Floats:
-        """Return what the class prior says of an item, in logarithms (K,), apart from what its neighbours say.
+        """What the class prior says of an item, in logarithms (K,), apart from what its neighbours say.
 
         In a network the prior may depend on whether the item is linked to others.
         """
         return log_of(self.mean)
 
     def relaxed(self) -> Self:
-        """Return the parameters for calibrated probabilities: what was ruled out is only improbable."""
+        """The parameters for calibrated probabilities: what was ruled out is only improbable."""
         return self
 
 
@@ -109,7 +109,7 @@ class Structure(ABC):
     estimation: str
 
     def estimate_prior(self, mass: Floats) -> tuple[Floats, Floats, float]:
-        """Return weights, mean and bound of the class prior that expected counts of classes call for."""
+        """Weights, mean and bound of the class prior that expected counts of classes call for."""
         if self.fixed_prior is not None:
             known = freeze(np.array(self.fixed_prior))
             return known, known, 0.0
@@ -117,14 +117,14 @@ class Structure(ABC):
 
     @abstractmethod
     def update(self, summary: Any) -> Any:
-        """Return the parameters that expected counts call for: the M-step."""
+        """The parameters that expected counts call for: the M-step."""
 
     @abstractmethod
     def summarise(self, block: Block, posterior: Floats) -> Any:
-        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        """The summary of one block's posteriors that came from elsewhere, such as vote shares."""
 
     def one_of_each(self, classes: NDArray[np.bool_]) -> Any:
-        """Return the summary of about one item of each of these classes: what a stream of items begins with."""
+        """The summary of about one item of each of these classes: what a stream of items begins with."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
     def for_left_out(self, found: Any) -> Any:
@@ -137,7 +137,7 @@ class Structure(ABC):
 
     @abstractmethod
     def given(self, prior: Floats) -> Any:
-        """Return parameters with this class prior. What ties items together and is learned starts at nothing."""
+        """Parameters with this class prior. What ties items together and is learned starts at nothing."""
 
 
 class Statistics(NamedTuple):
@@ -172,15 +172,15 @@ class IndependentParameters(StructureParameters):
         return Summary(log_normaliser, mass)
 
     def expect_log(self, summary: Summary) -> float:
-        """Return the expected log probability of the labels that a summary has counted."""
+        """The expected log probability of the labels that a summary has counted."""
         return weigh_logs(summary.mass, log_of(self.weights))
 
     def log_prior(self, linked: bool) -> Floats:
-        """Return what the class prior says of an item, in logarithms (K,)."""
+        """What the class prior says of an item, in logarithms (K,)."""
         return log_of(self.weights)
 
     def point(self) -> Self:
-        """Return the parameters with which the E-step uses the reported prior."""
+        """The parameters with which the E-step uses the reported prior."""
         return type(self)(self.mean, self.mean, 0.0)
 
 
@@ -189,17 +189,17 @@ class Independent(Structure):
     """Independent items, whose class prior is learned or fixed; the simplest structure."""
 
     def update(self, summary: Summary) -> IndependentParameters:
-        """Return the class prior that expected counts of classes call for."""
+        """The class prior that expected counts of classes call for."""
         return IndependentParameters(*self.estimate_prior(summary.mass))
 
     def given(self, prior: Floats) -> IndependentParameters:
-        """Return a known class prior as parameters."""
+        """A known class prior as parameters."""
         return IndependentParameters(freeze(np.array(prior)), freeze(np.array(prior)), 0.0)
 
     def one_of_each(self, classes: NDArray[np.bool_]) -> Summary:
-        """Return the summary of one item of each of these classes."""
+        """The summary of one item of each of these classes."""
         return Summary(0.0, classes.astype(np.float64))
 
     def summarise(self, block: Block, posterior: Floats) -> Summary:
-        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        """The summary of one block's posteriors that came from elsewhere, such as vote shares."""
         return Summary(0.0, (posterior[block.told] if len(block.told) else posterior).sum(axis=0))

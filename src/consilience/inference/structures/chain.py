@@ -61,12 +61,12 @@ class ChainParameters(StructureParameters):
         return ChainSummary(log_normaliser, mass, start, pairs)
 
     def expect_log(self, summary: ChainSummary) -> float:
-        """Return the expected log probability of the labels that a summary has counted."""
+        """The expected log probability of the labels that a summary has counted."""
         starts = weigh_logs(summary.start, log_of(self.start_factor))
         return starts + weigh_logs(summary.pairs, log_of(self.pair_factor))
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
-        """Return the most probable sequence of classes."""
+        """The most probable sequence of classes."""
         from ...kernels.chain import FAINT, viterbi
 
         path = np.zeros(len(evidence), np.int64)
@@ -78,7 +78,7 @@ class ChainParameters(StructureParameters):
         return path
 
     def follow_block(self, block: Block, evidence: Floats, path: NDArray[np.int64], goes_on: Floats) -> Floats:
-        """Return the parts of the probabilities of runs of labels, (n, 3); see `consilience.kernels.chain`."""
+        """The parts of the probabilities of runs of labels, (n, 3); see `consilience.kernels.chain`."""
         from ...kernels.chain import follow_paths
 
         factors = (self.start_factor, self.pair_factor, self.end_factor)
@@ -87,13 +87,13 @@ class ChainParameters(StructureParameters):
         )
 
     def point(self) -> Self:
-        """Return the parameters with which the E-step uses the reported probabilities."""
+        """The parameters with which the E-step uses the reported probabilities."""
         start = temper(self.initial, self.mean, self.coupling, self._starts())
         pair = temper(self.transition, self.mean, self.coupling, self._steps())
         return replace(self, start_factor=start, pair_factor=pair, bound=0.0)
 
     def relaxed(self) -> Self:
-        """Return the chain in which a step that is forbidden has the probability `BROKEN`, as far as it is coupled.
+        """The chain in which a step that is forbidden has the probability `BROKEN`, as far as it is coupled.
 
         A worker who begins a span too late errs on two tags by one slip. Rules that are never broken turn this into two
         independent proofs, and the true tags become all but impossible. Where a sequence begins and ends, rules hold.
@@ -102,11 +102,11 @@ class ChainParameters(StructureParameters):
         return replace(self, pair_factor=freeze(np.where(self.pair_factor > 0, self.pair_factor, broken)))
 
     def _starts(self) -> NDArray[np.bool_]:
-        """Return which classes may begin a sequence."""
+        """Which classes may begin a sequence."""
         return (self.start_factor > 0) | (self.initial > 0)
 
     def _steps(self) -> NDArray[np.bool_]:
-        """Return which class may follow which, [from, to]."""
+        """Which class may follow which, [from, to]."""
         return (self.pair_factor > 0) | (self.transition > 0)
 
 
@@ -118,7 +118,7 @@ class Chain(Structure):
     allowed: Transitions
 
     def update(self, summary: ChainSummary) -> ChainParameters:
-        """Return the chain that expected counts call for."""
+        """The chain that expected counts call for."""
         prior_weights, prior, prior_bound = self.estimate_prior(summary.mass)
         start_weights, start, bound = self._estimate(summary.start, self.allowed.start)
         rows = [self._estimate(counts, to) for counts, to in zip(summary.pairs, self.allowed.steps, strict=True)]
@@ -134,13 +134,13 @@ class Chain(Structure):
         )
 
     def _estimate(self, counts: Floats, allowed: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
-        """Return weights, mean and bound of one distribution over the allowed classes; the others are exactly 0."""
+        """Weights, mean and bound of one distribution over the allowed classes; the others are exactly 0."""
         weights, mean = np.zeros(self.n_classes), np.zeros(self.n_classes)
         weights[allowed], mean[allowed], bound = fit_distribution(counts[allowed], self.smoothing, self.estimation)
         return weights, mean, bound
 
     def given(self, prior: Floats, initial: Floats | None = None, transition: Floats | None = None) -> ChainParameters:
-        """Return a known chain as parameters, by default one that draws each label from the class prior.
+        """A known chain as parameters, by default one that draws each label from the class prior.
 
         What is forbidden is set to 0. Where nothing else is left, all that is allowed is equally likely.
         """
@@ -150,7 +150,7 @@ class Chain(Structure):
         return ChainParameters(*self._factors(initial, transition, prior), *reported, self.coupling, 0.0)
 
     def _factors(self, start: Floats, transition: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the factors of first positions, steps and endings."""
+        """The factors of first positions, steps and endings."""
         return (
             temper(start, prior, self.coupling, self.allowed.start),
             temper(transition, prior, self.coupling, self.allowed.steps),
@@ -158,13 +158,13 @@ class Chain(Structure):
         )
 
     def one_of_each(self, classes: NDArray[np.bool_]) -> ChainSummary:
-        """Return the summary of one item of each of these classes, with as many steps to all that may follow."""
+        """The summary of one item of each of these classes, with as many steps to all that may follow."""
         start, steps = self.allowed.start & classes, self.allowed.steps & np.outer(classes, classes)
         pairs = steps / np.maximum(steps.sum(axis=1, keepdims=True), 1)
         return ChainSummary(0.0, classes.astype(np.float64), start / max(start.sum(), 1), pairs)
 
     def summarise(self, block: Block, posterior: Floats) -> ChainSummary:
-        """Return the summary of one block's posteriors from elsewhere; neighbours are taken as independent."""
+        """The summary of one block's posteriors from elsewhere; neighbours are taken as independent."""
         first = block.sequences[:-1]
         linked = np.ones(len(posterior), bool)
         linked[first] = False
@@ -181,7 +181,7 @@ def temper(probability: Floats, prior: Floats, coupling: float, allowed: NDArray
 
 
 def spread_over(allowed: NDArray[np.bool_], probability: Floats) -> Floats:
-    """Return distributions over what is allowed, in proportion to probabilities; evenly where these are all 0."""
+    """Distributions over what is allowed, in proportion to probabilities; evenly where these are all 0."""
     kept = np.where(allowed, probability, 0.0)
     kept = np.where(kept.sum(axis=-1, keepdims=True) > 0, kept, allowed.astype(np.float64))
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))

@@ -29,6 +29,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ...answers.answers import Block
 from ...answers.graph import Graph
@@ -96,7 +97,7 @@ class FieldParameters(StructureParameters):
         return FieldSummary(value, posterior.sum(axis=0), coupling)
 
     def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> float:
-        """Return the coupling after one Newton step on its pseudo-likelihood."""
+        """The coupling after one Newton step on its pseudo-likelihood."""
         from ...kernels.graph import pseudo_likelihood_slope
 
         if not graph.n_edges:
@@ -109,11 +110,11 @@ class FieldParameters(StructureParameters):
         return float(np.clip(beta + step, 0.0, MOST_COUPLING)) / unit
 
     def log_prior(self, linked: bool) -> Floats:
-        """Return what the class prior says of a node with edges, or of one without, in logarithms (K,)."""
+        """What the class prior says of a node with edges, or of one without, in logarithms (K,)."""
         return self.pull if linked else log_of(self.weights)
 
     def point(self) -> Self:
-        """Return the parameters with which the E-step uses the reported prior."""
+        """The parameters with which the E-step uses the reported prior."""
         is_prior = np.array_equal(self.pull, log_of(self.weights))
         return replace(self, weights=self.mean, pull=log_of(self.mean) if is_prior else self.pull, bound=0.0)
 
@@ -128,7 +129,7 @@ class Field(Structure):
     unlinked: IndependentParameters | None = None
 
     def update(self, summary: FieldSummary) -> FieldParameters:
-        """Return prior and coupling that expected counts call for."""
+        """Prior and coupling that expected counts call for."""
         coupling = summary.coupling if self.coupling is None else self.coupling
         weights, mean, bound = self.estimate_prior(summary.mass)
         if self.fixed_prior is not None or coupling == 0 or self.unlinked is None:
@@ -136,18 +137,18 @@ class Field(Structure):
         return self._parameters(self.unlinked.weights, mean, 0.0, coupling)
 
     def for_left_out(self, found: FieldParameters) -> FieldParameters:
-        """Return what was found, for posteriors that leave items out; nodes without edges have their own prior."""
+        """What was found, for posteriors that leave items out; nodes without edges have their own prior."""
         reported: FieldParameters = super().for_left_out(found)
         if found.fixed or found.coupling == 0 or self.unlinked is None:
             return reported
         return replace(reported, weights=self.unlinked.mean)
 
     def given(self, prior: Floats) -> FieldParameters:
-        """Return a known class prior as parameters; a coupling that is learned begins at 0."""
+        """A known class prior as parameters; a coupling that is learned begins at 0."""
         return self._parameters(prior, prior, 0.0, self.coupling or 0.0)
 
     def summarise(self, block: Block, posterior: Floats) -> FieldSummary:
-        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        """The summary of one block's posteriors that came from elsewhere, such as vote shares."""
         return FieldSummary(0.0, posterior.sum(axis=0), 0.0)
 
     def _parameters(self, weights: Floats, mean: Floats, bound: float, coupling: float) -> FieldParameters:
@@ -172,7 +173,7 @@ def find_linked(graph: Graph) -> NDArray[np.bool_]:
 
 
 def weight_unit(weights: Floats) -> float:
-    """Return the usual weight, for which a coupling is learned: the geometric mean of all that count.
+    """The usual weight, for which a coupling is learned: the geometric mean of all that count.
 
     >>> weight_unit(np.array([0.5, 1.0, 2.0])), weight_unit(np.array([4096.0, 4096.0, 0.0]))
     (1.0, 4096.0)
@@ -182,25 +183,29 @@ def weight_unit(weights: Floats) -> float:
 
 
 def most_weight(weights: Floats, coupling: float | None) -> float:
-    """Return the largest weight that an edge may have, for a coupling that is given, or None if it is learned."""
+    """The largest weight that an edge may have, for a coupling that is given, or None if it is learned."""
     return FIRMEST / max(coupling, 1.0) if coupling is not None else min(FIRMEST * weight_unit(weights), 1e300)
 
 
 def log_of(probability: Floats) -> Floats:
-    """Return logarithms that stay finite."""
+    """Logarithms that stay finite."""
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
 
 
 def infer_field(
     graph: Graph, unary: Floats, coupling: float, inference: str, trail: Trail | None, n_threads: int = 1
 ) -> Floats:
-    """Return the posteriors of all nodes; the trail, if there is one, is followed and prolonged."""
+    """The posteriors of all nodes; the trail, if there is one, is followed and prolonged."""
     sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
     reached = Trail() if trail is None else trail
     if inference == "mean_field":
         start = reached.posterior
         if start is None:
-            start = warm_up(graph, unary, coupling, n_threads)
+            # First a few sweeps with weaker couplings: with all of it at once, the nodes that are visited first would
+            # win over the others.
+            start = softmax(unary, axis=1)
+            for part in WARM_UP:
+                start = run_mean_field(graph, unary, part * coupling, start, WARM_UP_SWEEPS, EM_TOL, n_threads)
         posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol, n_threads)
     elif inference == "belief_propagation":
         posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
@@ -210,23 +215,6 @@ def infer_field(
         modes = find_modes(graph, unary, coupling, labels, sweeps)
         posterior = given_neighbours(graph, unary, coupling, modes, n_threads)
     reached.posterior = posterior
-    return posterior
-
-
-def alone(unary: Floats) -> Floats:
-    """Return the posteriors of nodes without edges."""
-    powers = np.exp(unary - unary.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def warm_up(graph: Graph, unary: Floats, coupling: float, n_threads: int) -> Floats:
-    """Return posteriors from which mean field starts: a few sweeps with weaker couplings, that of the last the largest.
-
-    With all of the coupling at once, the nodes that are visited first would win over the others.
-    """
-    posterior = alone(unary)
-    for part in WARM_UP:
-        posterior = run_mean_field(graph, unary, part * coupling, posterior, WARM_UP_SWEEPS, EM_TOL, n_threads)
     return posterior
 
 
@@ -260,7 +248,7 @@ def run_mean_field(
 
 
 def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
-    """Return the weighted sum of the values of each node's neighbours."""
+    """The weighted sum of the values of each node's neighbours."""
     from ...kernels.graph import neighbour_sums
 
     edges, sums = (graph.offsets, graph.neighbours, graph.weights), np.zeros_like(values)
@@ -275,7 +263,7 @@ def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
 
 
 def share_nodes(graph: Graph, bounds: NDArray[np.int64], n_threads: int) -> list[list[NDArray[np.int64]]]:
-    """Return what threads do in one pass over the nodes: in each step some runs of nodes, which are done at once.
+    """What threads do in one pass over the nodes: in each step some runs of nodes, which are done at once.
 
     The nodes of bounds[s]:bounds[s + 1] have nothing to do with each other. Threads share them where there are enough;
     otherwise one thread goes from one run to the next.
@@ -296,7 +284,7 @@ def share_nodes(graph: Graph, bounds: NDArray[np.int64], n_threads: int) -> list
 def run_belief_propagation(
     graph: Graph, unary: Floats, coupling: float, messages: Floats | None, max_sweeps: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Return beliefs and messages. Trees take two sweeps, to their roots and back, and are exact; loops are damped."""
+    """Beliefs and messages. Trees take two sweeps, to their roots and back, and are exact; loops are damped."""
     from ...kernels import width_of
     from ...kernels.graph import sweep_messages
 
@@ -319,7 +307,7 @@ def run_belief_propagation(
 def find_modes(
     graph: Graph, unary: Floats, coupling: float, labels: NDArray[np.int64], max_sweeps: int
 ) -> NDArray[np.int64]:
-    """Return labels that no single change improves (or where the sweeps ended)."""
+    """Labels that no single change improves (or where the sweeps ended)."""
     from ...kernels import width_of
     from ...kernels.graph import sweep_modes
 
@@ -334,7 +322,7 @@ def find_modes(
 def given_neighbours(
     graph: Graph, unary: Floats, coupling: float, labels: NDArray[np.int64], n_threads: int = 1
 ) -> Floats:
-    """Return the posterior of each node given the labels of its neighbours, as the paper's E-step does."""
+    """The posterior of each node given the labels of its neighbours, as the paper's E-step does."""
     hard = np.zeros_like(unary)
     hard[np.arange(len(labels)), labels] = 1.0
-    return alone(unary + coupling * add_neighbours(graph, hard, n_threads))
+    return np.asarray(softmax(unary + coupling * add_neighbours(graph, hard, n_threads), axis=1))

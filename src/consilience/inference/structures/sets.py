@@ -51,7 +51,7 @@ class SetsParameters(StructureParameters):
             return sum_up(block, by_thing[..., 1], float(np.log(total).sum()))
 
     def point(self) -> Self:
-        """Return the same: the E-step uses what is reported."""
+        """The same: the E-step uses what is reported."""
         return self
 
 
@@ -68,22 +68,22 @@ class Sets(Structure):
     base: Floats = field(default_factory=lambda: freeze(np.zeros(0)))
 
     def update(self, summary: SetsSummary) -> SetsParameters:
-        """Return the shares that expected counts call for."""
+        """The shares that expected counts call for."""
         return self.make((summary.fits + STRENGTH * self.base) / (summary.mass.sum() / len(self.base) + STRENGTH))
 
     def make(self, shares: Floats) -> SetsParameters:
-        """Return parameters with these shares."""
+        """Parameters with these shares."""
         pseudo = STRENGTH * self.base
         density = float((xlogy(pseudo, shares) + xlogy(STRENGTH - pseudo, 1 - shares)).sum())
         fitting = float(shares.mean())
         return SetsParameters(freeze(np.array(shares)), freeze(np.array([1 - fitting, fitting])), density)
 
     def given(self, prior: Floats) -> SetsParameters:
-        """Return the shares around which those of tags are expected."""
+        """The shares around which those of tags are expected."""
         return self.make(self.base)
 
     def summarise(self, block: Block, posterior: Floats) -> SetsSummary:
-        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+        """The summary of one block's posteriors that came from elsewhere, such as vote shares."""
         return sum_up(block, posterior[:, 1].reshape(-1, len(self.base)), 0.0)
 
 

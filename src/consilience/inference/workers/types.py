@@ -88,8 +88,7 @@ class TypedWorkers(WorkerModel):
 
         Types are left out, of a worker or of all, where the objective does not fall by that.
         """
-        assert prior.types is not None
-        inner, types = self._split(counts)[0], prior.types._replace(likely=None)
+        inner, types = self._split(counts)[0], types_of(prior)._replace(likely=None)
         likely = np.empty((len(inner), types.n_types), bool)
         n_workers, evidence = np.zeros(types.n_types), 0.0
         for part, responsibility, value in respond_by_parts(inner, types):
@@ -99,15 +98,16 @@ class TypedWorkers(WorkerModel):
         types = types._replace(likely=likely)
         fewer, n_left = leave_out_rare(types, n_workers)
         found = share_types(prior, fewer, n_left)
-        if fewer is not types and sum_evidence(inner, found) < evidence + prior.log_density:
-            return share_types(prior, types, n_workers)
+        if fewer is not types:
+            left = sum(value for _, _, value in respond_by_parts(inner, types_of(found)))
+            if found.log_density + left < evidence + prior.log_density:
+                return share_types(prior, types, n_workers)
         return found
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
-        assert prior.types is not None
         inner, outer = self._split(counts)
-        found = find_means(inner, prior.types)
+        found = find_means(inner, types_of(prior))
         if self.within.all():
             return found
         pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE)
@@ -141,11 +141,10 @@ class TypedWorkers(WorkerModel):
 
         Those of answers outside are so many that their shares are the ones that are reported.
         """
-        assert prior.types is not None
-        inner, outer = self._split(counts)
+        types, (inner, outer) = types_of(prior), self._split(counts)
         found = np.empty((len(inner), *prior.smoothing.shape[1:]))
-        responsibility = np.concatenate([each for _, each, _ in respond_by_parts(inner, prior.types)])
-        found[:, self.within] = np.tensordot(responsibility, prior.types.pseudo_counts, axes=1)
+        responsibility = np.concatenate([each for _, each, _ in respond_by_parts(inner, types)])
+        found[:, self.within] = np.tensordot(responsibility, types.pseudo_counts, axes=1)
         if not self.within.all():
             total = (inner + found[:, self.within]).sum(axis=1, keepdims=True)
             found[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
@@ -232,12 +231,6 @@ def respond_by_parts(counts: Floats, types: Types) -> Iterator[tuple[slice, Floa
         log_shares = types.log_shares if len(types.log_shares) == 1 else types.log_shares[part]
         evidence = respond(counts[part], types.pseudo_counts, log_shares, likely, responsibility)
         yield part, responsibility, evidence
-
-
-def sum_evidence(counts: Floats, prior: Prior) -> float:
-    """The logarithm of the evidence for a prior, and of its own density."""
-    assert prior.types is not None
-    return prior.log_density + sum(evidence for _, _, evidence in respond_by_parts(counts, prior.types))
 
 
 def find_means(counts: Floats, types: Types) -> Distributions:
