@@ -35,6 +35,7 @@ from consilience.inference.hidden_answers import raise_to
 from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.base import ConfusionWorkers
+from consilience.kernels import Floats
 from consilience.models.latent import LatentModel
 from consilience.results.findings import Finding
 
@@ -154,7 +155,7 @@ class FirstParameters(StructureParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
     shapes: ClassVar = {"mean": "K: distributions"}
-    mean: np.ndarray
+    mean: Floats
     bound: float
 
     def infer_block(self, block, evidence):
