@@ -32,8 +32,9 @@ from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
-from ..formats.sources import choose_form, list_losses, read_content, write_content
+from ..formats.sources import choose_form, list_losses, name_form, open_source, write_form
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
+from ..kinds import need_kind
 from ..kinds.tags import ONE_HOT
 from ..results.saving import HEADER
 from .command import list_values, publish
@@ -68,22 +69,24 @@ def run_convert(origin: str, target: str, format: str | None, to: str | None, **
     started = time.perf_counter()
     with Display() as display:
         display.say(f"Reading {fit_text(origin, 50)}")
-        content = read_content(origin, format, **options)
-        form = choose_form(content, target, to)
+        opened = open_source(origin, format=format, **options)
+        source = name_form(opened, origin, format)
+        form = choose_form(opened, source, target, to)
         is_table = form in LAYOUTS
         if not is_table and is_folder(target):
             check_folder(target, origin)
         else:
             check_outputs([target] if is_table else [], [] if is_table else [target], [origin])
         display.say("Writing")
-        write_content(content, target, form)
-    lost, seconds = list_losses(content, form), round(time.perf_counter() - started, 3)
+        write_form(opened, target, form)
+    content = need_kind(opened).describe(opened)
+    lost, seconds = list_losses(opened, source, form), round(time.perf_counter() - started, 3)
     facts = [
-        Fact("read", "Read", str(content), f"{content} ({content.format})"),
+        Fact("read", "Read", content, f"{content} ({source})"),
         Fact("", "Written", None, f"{fit_text(target, 50)} ({form})"),
         Fact("lost", "Not kept" if lost else "", lost, f"{'; '.join(lost)}."),
         Fact("seconds", "Time", seconds, f"{seconds:.1f} s"),
-        *list_values({"source": origin, "from": content.format, "target": target, "to": form}),
+        *list_values({"source": origin, "from": source, "target": target, "to": form}),
     ]
     publish(Document(f"{fit_text(origin, 36)} to {fit_text(target, 34)}", "", [Facts(facts)]))
 

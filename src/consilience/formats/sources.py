@@ -17,7 +17,7 @@ import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
@@ -47,8 +47,6 @@ from .writing import write_table
 Opened: TypeAlias = Answers | Spans | Masks | Tags
 
 LONG = "long"
-# In a table with one column per worker, all columns are used.
-_ALL_USED = ("wide", "matrix", "soft", "soft-long", "soft-files", ONE_HOT)
 # The parameters of `Answers.from_frame`: names of columns, and how to read them.
 COLUMNS = frozenset(inspect.signature(Answers.from_frame).parameters) - {"frame"}
 # The parameters of `Tags.from_frame`. Those that `Answers.from_frame` has not are for sets of tags alone.
@@ -540,76 +538,43 @@ def write_results(found: Fused, labels: object, path: str, format: Format) -> No
     results = kind.collect(found, labels)
     if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
         write_labels(results, path, kind.origin[0], format.name, kind.question)
-    else:
-        write_as(results, path, format.name)
-
-
-def write_as(results: Any, path: str, form: str) -> None:
-    """Write spans, masks or the like in a format of their kind."""
-    found = find_by_name(form)
-    if isinstance(results, Spans):
-        write_spans(results, path, form)
-    elif found is not None and found.codec.save is not None:
-        found.codec.save(results, path)
+    elif isinstance(results, Spans):
+        write_spans(results, path, format.name)
+    elif format.codec.save is not None:
+        format.codec.save(results, path)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
 
 
-class FileContent(NamedTuple):
-    """What was read.
-
-    Attributes
-    ----------
-    opened : Answers, Spans, Masks or what another task takes
-        The annotations.
-    format : str
-        The name of the format.
-    unused : tuple of str
-        Columns of a table of answers that play no role.
-    """
-
-    opened: Opened
-    format: str
-    unused: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return need_kind(self.opened).describe(self.opened)
-
-
-def read_content(path: str, format: str | None = None, **columns: Any) -> FileContent:
-    """All annotations at a path; `columns` are parameters of `read_answers`."""
+def name_form(opened: Any, path: str, format: str | None = None) -> str:
+    """The name of the format of what was read from a path, or of the layout of a table."""
     found = find_source(path, format)
     if found is not None:
-        return FileContent(open_source(path, format=format, **columns), found.name)
-    table, form = open_table(path, format)
-    responses = take_answers(table, **columns, format=form)
-    origin = table.origin
-    layout = responses.format if isinstance(responses, Answers) else ""
-    used = table.names if layout in _ALL_USED else responses.columns.values()
-    unused = tuple(str(name) for name in table.names if name not in used)
-    return FileContent(responses, layout or (LONG if origin is None else origin[1]), unused)
+        return found.name
+    layout = opened.format if isinstance(opened, Answers) else ""
+    return layout or (LONG if opened.origin is None else opened.origin[1])
 
 
-def choose_form(content: FileContent, path: str, to: str | None) -> str:
+def choose_form(opened: Any, form: str, path: str, to: str | None) -> str:
     """What to write: the name of a format of spans or masks, or of a layout of tables.
 
     Parameters
     ----------
-    content : FileContent
-        What was read.
+    opened, form
+        What was read, and the name of its format.
     path : str
         Where to write.
     to : str or None
         What the user asks for; None: what the path ends in tells.
     """
-    kind, is_table = need_kind(content.opened), has_table_suffix(path)
+    kind, is_table = need_kind(opened), has_table_suffix(path)
     known = {each.name: each for each in register.FORMATS if each.kind == kind.name != "table"}
     tables = f"Give the name of a table: {' '.join(list_suffixes(writable_formats()))}."
     if to is None:
         fitting = [each.name for each in known.values() if ends_as(path, each.outputs)]
-        if content.format in fitting:
-            return content.format
+        if form in fitting:
+            return form
         if kind.layouts and (is_table or not known):
             to = LONG
         elif fitting and not is_folder(path):
@@ -637,20 +602,19 @@ def choose_form(content: FileContent, path: str, to: str | None) -> str:
     return to
 
 
-def write_content(content: FileContent, path: str, form: str) -> None:
+def write_form(opened: Any, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    layouts = need_kind(content.opened).layouts
+    layouts, found = need_kind(opened).layouts, find_by_name(form)
     if form in layouts:
-        write_table(layouts[form](content.opened), path)
-    else:
-        write_as(content.opened, path, form)
+        write_table(layouts[form](opened), path)
+    elif isinstance(opened, Spans):
+        write_spans(opened, path, form)
+    elif found is not None and found.codec.save is not None:
+        found.codec.save(opened, path)
 
 
-def list_losses(content: FileContent, form: str) -> list[str]:
-    """What is not written, in words."""
-    target = find_by_name(form)
+def list_losses(opened: Any, form: str, to: str) -> list[str]:
+    """What is not written, in words, if what has one form is written in another."""
+    target = find_by_name(to)
     carried = {"confidence", "white space"} if target is None else target.codec.carries
-    if form == content.format:
-        carried = {*carried, "white space"}
-    unused = [f"other columns ({listing(content.unused)})"] if content.unused else []
-    return unused + need_kind(content.opened).list_losses(content.opened, content.format, form, carried)
+    return need_kind(opened).list_losses(opened, form, to, {*carried, "white space"} if to == form else carried)
