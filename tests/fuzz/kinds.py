@@ -216,7 +216,6 @@ def demand_ranking(model: Any) -> None:
     demand(((wins >= 0) & (wins <= 1) | np.isnan(wins)).all(), "win probabilities", wins)
     demand(np.allclose(both[np.isfinite(both)], 1), "win probabilities that do not sum to one", wins)
     model.judge_report()
-    model.close_pairs()
     list(map(str, model.findings_))
 
 

@@ -25,14 +25,14 @@ from ..models.base import Standalone
 from ..options import is_whole
 from . import likelihood
 from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
-from .likelihood import INTERVAL, WIDTH, find_odds, group_rows
+from .likelihood import INTERVAL, WIDTH, find_odds
 from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_ranking
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
-COUNTS = ("comparisons", "items", "groups", "known", "repeated", "contradicted", "weight", "ties")
+COUNTS = ("comparisons", "items", "groups", "known", "weight", "ties")
 # The Elo scale: a lead of 400 is a chance of 10 to 1; the mean is 1000.
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
 # So many items show how verdicts on one item hang together; with many candidates, so many for each.
@@ -110,9 +110,8 @@ class Ranking:
         The share of verdicts other than ties in the order of the ranking; that of ties; and how often the left one was
         preferred, without ties. What is not known is NaN.
     counts : dict
-        What was counted of all verdicts: "comparisons", "items", "groups"; "known" verdicts; rows that were "repeated",
-        which say once more what the same judge said of the same pair and item, or "contradicted", which say something
-        else; the "weight" of all verdicts, and that of "ties".
+        What was counted of all verdicts: "comparisons", "items", "groups", "known" verdicts, the "weight" of all, and
+        that of "ties".
     has_workers, has_positions : bool
         Whether it is known who gave which verdict, and whether left and right mean anything.
     log_tie : float
@@ -199,7 +198,7 @@ class Ranking:
         """Which judges are out of the ordinary, (M,) each.
 
         "coins": their verdicts have nothing to do with the scores. "contrary": they prefer the worse candidate, beyond
-        doubt. "doubtful": contrary or a coin, with too few verdicts to tell. "one-sided": they nearly always prefer the
+        doubt. "one-sided": they nearly always prefer the
         same place. "agreeing": they discriminate, beyond doubt. "camps": all or none, whether contrary and agreeing
         judges are about as many, and nothing says which are right.
 
@@ -221,7 +220,6 @@ class Ranking:
         return {
             "coins": (low <= 0) & (highest >= 0) & (high < coin) & (low > -coin) & (error > 0),
             "contrary": contrary,
-            "doubtful": (d < 0) & (highest >= 0) & (high < coin) & (low <= -coin),
             "one-sided": sided & (self.asked >= LEAST_VERDICTS) & self.has_positions,
             "agreeing": low > 0,
             "camps": np.full(len(d), bool(are_camps)),
@@ -237,18 +235,16 @@ class Ranking:
         """What is remarkable of each judge, "" if nothing is."""
         kinds, first, camps = self.kinds, self.first, self.kinds["camps"]
         sure = (np.abs(self.bias) > WIDTH * self.bias_error) & (np.abs(self.bias) >= LEAST_BIAS)
-        always, few = kinds["one-sided"], self.asked < LEAST_VERDICTS
+        always = kinds["one-sided"]
         remarks = {
             "tosses coins": kinds["coins"],
             "contrarian": kinds["contrary"] & ~camps,
             "camp 1": kinds["agreeing"] & camps,
             "camp 2": kinds["contrary"] & camps,
-            "perhaps contrary; too few verdicts": kinds["doubtful"],
             "always the first ({first:.0%})": always & (first >= ALWAYS),
             "always the second ({second:.0%})": always & (first < ALWAYS),
             "prefers the first": sure & (self.bias > 0) & ~always,
             "prefers the second": sure & (self.bias < 0) & ~always,
-            "nothing but ties": ~few & (self.tied == 1),
         }
         return [
             "; ".join(text.format(first=share, second=1 - share) for text, those in remarks.items() if those[place])
@@ -535,14 +531,8 @@ class BradleyTerry(Standalone[Ranking]):
         asked, n_decided, n_agreeing, n_left, n_tied = (
             sum_by(data.worker, weight * rows, m) for rows in (1.0, decided, agrees, data.verdict == LEFT, tied)
         )
-        repeated = contradicted = 0
-        if data.item is not None and data.has_workers and data.has_positions:
-            # A pair that is shown the other way round is another question.
-            question = group_rows(data.worker, data.item, data.left, data.right)[0]
-            n_asked, n_said = int(question.max()) + 1, len(group_rows(question, data.verdict)[1])
-            repeated, contradicted = data.n_comparisons - n_said, n_said - n_asked
         n_known = 0 if known is None else known.n_comparisons
-        of_all = data.n_comparisons, data.n_items, len(data.groups), n_known, repeated, contradicted
+        of_all = data.n_comparisons, data.n_items, len(data.groups), n_known
         counts = dict(zip(COUNTS, (*of_all, float(weight.sum()), float(weight[tied].sum())), strict=True))
         error = np.sqrt(curvature.variance * cells.learned)
         with np.errstate(invalid="ignore"):
@@ -660,18 +650,6 @@ class BradleyTerry(Standalone[Ranking]):
         names, matrix = found.candidates[found.order], found.win_matrix()[np.ix_(found.order, found.order)]
         columns = {str(name): to_column(matrix[:, place].copy()) for place, name in enumerate(names.tolist())}
         return build_frame({"candidate": to_column(names), **columns}, found.backend)
-
-    def close_pairs(self) -> Any:
-        """Return a table of the neighbours in the ranking that cannot be told apart: first, second, and their odds.
-
-        Columns: first, second; win, the probability that the first beats the second, with win_low and win_high.
-        """
-        found = self.result_
-        places = np.array([(a, b) for a, b, _ in found.close], np.int64).reshape(-1, 2)
-        wins = np.array([(float(win), win.low, win.high) for _, _, win in found.close]).reshape(-1, 3)
-        columns = {"first": found.candidates[places[:, 0]], "second": found.candidates[places[:, 1]]}
-        columns |= dict(zip(("win", "win_low", "win_high"), wins.T.copy(), strict=True))
-        return build_report({name: to_column(values) for name, values in columns.items()}, found.backend)
 
     def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
         """Return a table of the comparisons to ask for next: those that are expected to tell most about the order.

@@ -48,8 +48,6 @@ LEAST_CROWD_BIAS = 0.2
 MOST_TIMES = 10
 # Verdicts agree better than chance if so much agreement has a smaller chance than this among coins.
 LEAST_CHANCE = 0.05
-# Repeated rows are worth a finding from this share on.
-LEAST_REPEATED = 0.01
 _AVERAGE = (
     "Scores, Elo and win probabilities are those of an average judge, coin tossers included: a good judge sees larger "
     "differences."
@@ -63,7 +61,6 @@ KINDS: dict[str, tuple[str, type[ConsilienceWarning] | None, str]] = {
     "camps": ("bad", DataWarning, "judges"),
     "chance": ("bad", None, ""),
     "contrary": ("care", DataWarning, "judges"),
-    "repeats": ("care", DataWarning, ""),
     "coins": ("care", None, "judges"),
     "same place": ("care", None, "judges"),
     "position": ("care", None, "judges"),
@@ -117,18 +114,6 @@ def check_ranking(found: Ranking) -> list[Finding]:
         who = name(kinds["contrary"], "prefers the worse candidate", "prefer the worse candidate")
         problem = f"{who} Their verdicts count the other way round, and make scores of an average judge smaller."
         add("contrary", problem, _CONFUSED)
-    same = "what they said of the same pair and item."
-    for what, does, counting, remedy in (
-        ("repeated", "says again", "Each counts as a verdict of its own.", "If they are copies, drop them."),
-        (
-            "contradicted",
-            "contradicts",
-            "All of them count.",
-            "If the later ones are corrections, drop the earlier ones.",
-        ),
-    ):
-        if counts[what] >= max(1, LEAST_REPEATED * counts["comparisons"]):
-            add("repeats", f"In {plural(int(counts[what]), 'row')} a judge {does} {same} {counting}", remedy)
     if kinds["coins"].any():
         who = f"{name(kinds['coins'], 'tosses coins', 'toss coins')} {share(kinds['coins'])}"
         problem = f"{who} hardly count for the order. {_AVERAGE}"
@@ -236,7 +221,7 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
     by = f" by {plural(n_judges, 'judge')}" if found.has_workers else ""
     about = f" about {plural(int(counts['items']), 'item')}" if counts["items"] else ""
     why = "as weights say" if found.has_positions else "the pairs of a list of n candidates count as n - 1"
-    counted = {name: counts[name] for name in ("items", "groups", "repeated", "contradicted", "weight")}
+    counted = {name: counts[name] for name in ("items", "groups", "weight")}
     counted |= {"has_workers": found.has_workers, "has_positions": found.has_positions}
     facts = [
         Fact("columns", "Columns", found.columns, format_columns(found.columns)),
