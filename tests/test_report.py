@@ -26,7 +26,7 @@ from command_line import run
 from consilience.api import write_report
 from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
-from consilience.documents.document import Document, Facts, Findings, Table, Text, Widget
+from consilience.documents.document import Document, Facts, Table, Text, Widget
 from consilience.documents.html import load_templates, spell_notes, to_page
 from consilience.documents.items import View
 from consilience.documents.page import describe_page
@@ -96,7 +96,7 @@ def find_parts(parts, kind) -> list:
 
 def list_notes(view: View) -> list[Finding]:
     """Return what needs attention, as the page words it."""
-    return [note for part in find_parts(pages.list_notes(view), Findings) for note in spell_notes(part.findings)]
+    return [note for part in find_parts(pages.list_notes(view), list) for note in spell_notes(part)]
 
 
 def make_crowd(n_items=120, n_workers=8, labels=("cat", "dog", "fox"), seed=1):

@@ -137,17 +137,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What checks found, the most serious first.
-
-    A `consilience.results.findings.Finding` names parameters without spelling them: each renderer calls its `spelled`
-    with `errors.spell_in_python`, with the options of a command, or with both.
-    """
-
-    findings: Sequence[Finding]
-
-
-@dataclass(frozen=True)
 class Widget:
     """What only the page shows, such as the review of items: a macro of its templates, with values and data."""
 
@@ -208,8 +197,12 @@ class Document:
         return found
 
 
-# A tuple holds columns of parts, side by side where there is room.
-Part: TypeAlias = "Facts | Text | Table | Chart | Findings | Widget | Section | Document | tuple[Sequence[Part], ...]"
+# A tuple holds columns of parts, side by side where there is room. A list holds findings, the most serious first, which
+# name parameters without spelling them: each renderer calls their `spelled` with `errors.spell_in_python`, with the
+# options of a command, or with both.
+Part: TypeAlias = (
+    "Facts | Text | Table | Chart | list[Finding] | Widget | Section | Document | tuple[Sequence[Part], ...]"
+)
 Wanted = TypeVar("Wanted")
 
 

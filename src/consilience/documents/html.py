@@ -23,7 +23,7 @@ from ..errors import Python, spell_in_python
 from ..formats.writing import replace_file
 from ..results.findings import Finding
 from .charts import import_converter, not_installed
-from .document import Document, Facts, Findings, Section, Table, Text, Widget, spell, to_name
+from .document import Document, Facts, Section, Table, Text, Widget, spell, to_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Characters that control a terminal or an editor in which the page is looked at; a tab and ends of lines do not.
@@ -152,8 +152,8 @@ def to_cells(document: Document) -> str:
             shown.append(html_table((), rows, (False, False)))
         elif isinstance(part, Text):
             shown.append(paragraph(" ".join(part.sentences)))
-        elif isinstance(part, Findings):
-            shown += [paragraph(str(each.problem)) for each in part.findings[:MOST_FINDINGS]]
+        elif isinstance(part, list):
+            shown += [paragraph(str(each.problem)) for each in part[:MOST_FINDINGS]]
         elif isinstance(part, Table):
             shown += [paragraph(part.title)] if part.title else []
             heads, numbers = [each.name for each in part.columns], [each.is_number for each in part.columns]

@@ -25,7 +25,7 @@ from ..kinds.tags import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
 from ..results.result import Result, describe_left_out
 from ..results.worker_report import FEW, rank_attention
-from .document import Column, Document, Fact, Facts, Findings, Part, Section, Table, Text, spell
+from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, spell
 
 Record = dict[str, Any]
 
@@ -73,7 +73,7 @@ def describe_fit(
     where = "Neighbours in a sequence" if facts["chain"].value else "Neighbours in the graph"
     parts: list[Part] = [
         Facts(list(facts.values())),
-        Findings(model.findings_),
+        model.findings_,
         *([Section(where, [Text([coupled["explanation"]])])] if coupled else []),
         *list_extremes(model, all_workers),
         *list_least_certain(model.result_),

@@ -28,7 +28,6 @@ from .document import (
     Document,
     Fact,
     Facts,
-    Findings,
     Part,
     Section,
     Table,
@@ -270,7 +269,7 @@ def draw_agreement(view: View) -> Chart | None:
 
 def list_notes(view: View) -> list[Part]:
     """What needs attention, the most serious first."""
-    return [Findings(view.findings)] if view.findings else [Text(["Nothing stands out."])]
+    return [view.findings] if view.findings else [Text(["Nothing stands out."])]
 
 
 # By their ids, in the order of the page: title, menu, what a link from a finding says, and the function.

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ..answers.previews import MOST_ROWS, NARROWEST, fit_text, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
-from .document import Document, Facts, Findings, Part, Section, Table, Text, spell
+from .document import Document, Facts, Part, Section, Table, Text, spell
 
 # What JSON shows of a finding, which may be one of a question. Those that were "warned" of are not said again.
 Describe: TypeAlias = Callable[[Finding, str], dict[str, Any]]
@@ -36,8 +36,8 @@ def to_record(parts: Sequence[Part], describe: Describe = describe_in_python, qu
             record |= {each.key: each.value for each in part.facts if each.key}
         elif isinstance(part, Table) and part.key:
             record[part.key] = part.records()
-        elif isinstance(part, Findings):
-            record["findings"] = [describe(each, question) for each in part.findings]
+        elif isinstance(part, list):
+            record["findings"] = [describe(each, question) for each in part]
         elif isinstance(part, Document):
             record.setdefault("questions", {})[part.title] = to_record(part.parts, describe, part.title)
         elif isinstance(part, Section):
@@ -62,7 +62,7 @@ def to_lines(document: Document, width: int = 80, describe: Describe = describe_
     questions = {part.title: part for part in document.parts if isinstance(part, Document)}
     for part in document.parts:
         is_note = isinstance(part, Text) and part.quiet
-        if isinstance(part, Findings):
+        if isinstance(part, list):
             block = list_problems({"": document}, width, describe)
         elif isinstance(part, Document):
             block = list_problems(questions, width, describe)
@@ -84,7 +84,7 @@ def list_problems(documents: Mapping[str, Document], width: int, describe: Descr
     """The findings of documents by the question that each is about; of the only one by nothing."""
     problems: dict[str, list[str]] = {}
     for question, document in documents.items():
-        for finding in (each for found in document.find(Findings) for each in found.findings):
+        for finding in (each for found in document.find(list) for each in found):
             record = describe(finding, question)
             if not record["warned"]:
                 problems.setdefault(record["problem"], []).extend([fit_text(question, NARROWEST)] if question else [])

@@ -18,7 +18,6 @@ from ..documents.document import (
     Document,
     Fact,
     Facts,
-    Findings,
     Part,
     Section,
     Table,
@@ -239,7 +238,7 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
     judges, several = tabulate_judges(found), found.has_workers and n_judges > 1
     if not several:  # only JSON shows a single one
         facts.append(Fact("judge_report", "", judges.records() if found.has_workers else []))
-    parts: list[Part] = [Facts(facts), Findings(findings), tabulate_ranking(found)]
+    parts: list[Part] = [Facts(facts), list(findings), tabulate_ranking(found)]
     return Document(title, "", [*parts, judges] if several else parts)
 
 
@@ -268,7 +267,7 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
         shown += [Section("In detail", [table])] if table.rows else []
         parts.append(Section(title, shown, id, menu, link or f"See the {menu.lower()}"))
 
-    notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
+    notes: list[Part] = [list(findings)] if findings else [Text(["Nothing stands out."])]
     parts.append(Section("What needs attention", notes, "attention", "Attention"))
     words = [
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
