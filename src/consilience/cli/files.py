@@ -93,7 +93,8 @@ def run_convert(origin: str, target: str, format: str | None, to: str | None, **
 
 def list_formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
-    rows: list[tuple[str, str, list[str], bool, list[str], str, bool]] = []
+    keys = ("name", "title", "read", "written", "suffixes", "recognised_by", "form_of_table")
+    rows: list[tuple[Any, ...]] = []
     for each in register.FORMATS:
         codec, suffixes = each.codec, sorted(dict.fromkeys((*each.suffixes, *each.outputs)), key=FOLDER.__eq__)
         read = [each.kind] + ["answers", "tags"] * (codec.write_labels is not None)
@@ -108,15 +109,13 @@ def list_formats() -> None:
         rows.append((form.name, form.title, ["answers"], form.name in LAYOUTS, suffixes, found_by, True))
     rows.append((ONE_HOT, "one row per answer, one column per tag", ["tags"], ONE_HOT in LAYOUTS, [], "columns", True))
 
-    keys = ("name", "title", "read", "written", "suffixes", "recognised_by", "form_of_table")
     parts: list[Part] = [Facts(list_values({"formats": [dict(zip(keys, row, strict=True)) for row in rows]}))]
     columns = [Column("", name) for name in ("name", "read", "written", "ends in", "found by")]
     for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
         shown, facts = [], []
         for name, says, read, is_written, suffixes, found_by, is_form in rows:
             if is_form == are_forms:
-                ends = [suffix for suffix in suffixes if suffix != "folder"][:1]
-                ends += ["folder"] if "folder" in suffixes else []
+                ends = [each for each in suffixes if each != "folder"][:1] + ["folder"] * ("folder" in suffixes)
                 shown.append((name, ", ".join(read), "yes" if is_written else "no", ", ".join(ends), found_by))
                 facts.append(Fact("", name, says))
         parts += [Table("", title, columns, shown), Facts(facts)]

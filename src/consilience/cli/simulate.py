@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import metrics
 from .. import simulate as simulators
 from ..answers.answers import Answers
 from ..api import fuse, write_report
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
 from ..errors import InputError, MissingDependencyError, first_line, listing, plural, to_sentence
+from ..evaluation.labels import evaluate
 from ..formats import writable_formats
-from ..formats.writing import check_writable, replace_file, write_table
+from ..formats.writing import replace_file, write_table
 from ..models.independent import MajorityVote
 from ..simulate.crowds import Simulation
 from .command import list_values, publish, to_json
-from .files import Display, check_page
+from .files import Display, check_outputs, check_page
 
 # ---------------------------------------------------------------------------------------------------------- simulate
 
@@ -35,9 +35,9 @@ PARAMETERS = ("prior", "confusion", "transition", "initial", "kinds", "bias", "s
 def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any) -> None:
     """Draw a crowd, write it, and only then print."""
     suffix = next(each.suffixes[0] for each in writable_formats() if each.name == file_format)
-    tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
-    files = {name: str(Path(folder, f"{name}{suffix}")) for name in tables}
-    files["parameters"] = str(Path(folder, "parameters.json"))
+    tables = ["answers", "truth", *(["edges"] if kind == "network" else [])]
+    files = {name: os.path.join(folder, f"{name}{suffix}") for name in tables}
+    files["parameters"] = os.path.join(folder, "parameters.json")
     there = [path for path in files.values() if os.path.exists(path)]
     if there and not force:
         raise InputError(f"There are files already: {listing(there)}. Name another folder, or add --force to replace.")
@@ -46,8 +46,7 @@ def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise InputError(f"The folder {folder!r} cannot be made: {first_line(error)}.", "Name another one.") from error
-    for path in files.values():
-        check_writable(path)
+    check_outputs([], files.values(), [])
     for name, table in make_tables(crowd).items():
         write_table(table, files[name])
     true = crowd.parameters
@@ -58,15 +57,14 @@ def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any
         temporary.write_text(f"{json.dumps(to_json(content))}\n", encoding="utf-8")
 
     r, graph, kinds = crowd.responses, crowd.graph, dict(Counter(true.kinds.tolist()))
-    who = ", ".join(f"{name} {n:,}" for name, n in kinds.items())
-    n_sequences = 0 if r.sequences is None else len(r.sequences)
-    items = f"{r.n_items:,} items" + (f" in {n_sequences:,} sequences" if n_sequences else "")
+    sequences = {} if r.sequences is None else {"sequences": len(r.sequences)}
+    items = f"{r.n_items:,} items" + "".join(f" in {n:,} sequences" for n in sequences.values())
     facts = [
         Fact("answers", "Answers", r.n_responses, f"{r.n_responses:,} by {r.n_workers:,} workers about {items}"),
-        Fact("kinds", "Workers", kinds, who),
+        Fact("kinds", "Workers", kinds, ", ".join(f"{name} {n:,}" for name, n in kinds.items())),
         Fact("classes", "Classes", r.n_classes, format="count"),
-        *list_values({"simulator": kind, "seed": asked["seed"], "items": r.n_items, "workers": r.n_workers}),
-        *(list_values({"sequences": n_sequences}) if n_sequences else ()),
+        *list_values({"simulator": kind, "seed": asked["seed"], "items": r.n_items}),
+        *list_values({"workers": r.n_workers} | sequences),
     ]
     if graph is not None:
         degree = f"{graph.n_edges:,} edges, {2 * graph.n_edges / graph.n_items:.2f} neighbours on average"
@@ -108,6 +106,8 @@ def make_tables(crowd: Simulation) -> dict[str, pa.Table]:
 # So many labels are known to the fit.
 N_KNOWN = 100
 REPORT, ANSWERS = "demo-report.html", "demo-answers.csv"
+SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1"}
+SCORES |= {"log_loss": "log loss (low is good)", "calibration_error": "calibration error (low)"}
 NEXT = (
     ("consilience fuse answers.csv -o labels.csv", "columns item, worker, label"),
     ("consilience fuse answers.csv --report page.html", "a report on your answers"),
@@ -161,14 +161,8 @@ def run_demo() -> None:
             command = ["consilience", "fuse", ANSWERS, "--report", REPORT]
             write_report(fused, REPORT, None, f"Demo: {ANSWERS}", "", command, ANSWERS)
 
-    right = truth["label"].to_pylist()[N_KNOWN:]
-    scores = []
-    for model in (vote, fused):
-        labels, posterior = model.labels_[N_KNOWN:], model.posterior_[N_KNOWN:]
-        scores.append([metrics.accuracy(right, labels), metrics.macro_f1(right, labels)])
-        for loss in (metrics.log_loss, metrics.calibration_error):
-            scores[-1].append(loss(right, posterior, fused.classes_))
-    names = ("accuracy", "macro F1", "log loss (low is good)", "calibration error (low)")
+    found = [evaluate(model, truth.slice(N_KNOWN)) for model in (vote, fused)]
+    rows = [(says, *(getattr(each, name) for each in found)) for name, says in SCORES.items()]
     heads = [Column("", ""), Column("", "majority vote", "figure"), Column("", "consilience", "figure")]
     compared, judged = fused.comparison_, plural(fused.comparison_.n_differ, "label")
     verdict = f"{judged} of the fit and the vote differ. {to_sentence(compared.describe_headline())}"
@@ -177,7 +171,7 @@ def run_demo() -> None:
     about = "Some workers are careful, some click at random, and some are wrong on purpose. The truth is known "
     parts: list[Part] = [
         Text([f"{about}here, to judge the labels by. The fit knows {N_KNOWN} labels."]),
-        Table("", "Labels against the truth", heads, list(zip(names, *scores, strict=True))),
+        Table("", "Labels against the truth", heads, rows),
         Text([verdict]),
         Section("Files", [Text([line]) for line in files]),
         Section("Next", [Facts([Fact("", name, text) for name, text in NEXT])]),
