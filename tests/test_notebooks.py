@@ -137,7 +137,7 @@ def test_models_are_copied_and_say_if_they_are_not_fitted():
 
 
 def test_everything_is_inert_and_takes_its_colours_from_the_page(fused):
-    for each in (fused, fused.worker_report(), fused.next_items(5), fused.comparison_, cs.DawidSkene(seed=7)):
+    for each in (fused, fused.worker_report(), fused.next_items(5), cs.DawidSkene(seed=7)):
         html = each._repr_html_()
         Snippet(html)
         assert "url(" not in html
