@@ -356,8 +356,7 @@ def key_names(table: Table, r: Answers) -> list[str]:
 def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
     """What identifies the items that features are about; without a table these are 0, 1, 2, ..."""
     if is_table(given):
-        table = open_item_table(given, "features")
-        return encode_items([table.values(name, KEY_REMEDY) for name in table.need_keys(in_sequences)], None, "")[1]
+        return encode_items(read_keys(open_item_table(given, "features"), 1 + in_sequences), None, "features")[1]
     if in_sequences:
         raise InputError(
             "features must say which sequence and position each row is about.",

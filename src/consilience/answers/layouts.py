@@ -324,7 +324,7 @@ def read_mturk(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
     table = _leave_out(table, "AssignmentStatus", ["rejected"], "rejected")
     tasks = "Answer.taskAnswers"
     fields: dict[str, list[str | None]] = defaultdict(lambda: [None] * table.n_rows)
-    for row, text in enumerate(_list_entries(table, tasks) if tasks in table.names else []):
+    for row, text in enumerate(table.read(tasks).tolist() if tasks in table.names else []):
         try:
             record = json.loads(text) if isinstance(text, str) else {}
             record = record[0] if isinstance(record, list) and len(record) == 1 else record or {}
@@ -349,7 +349,7 @@ def read_mturk(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
         if dot and question != "Answer":
             groups[question].append(name)
     for question, options in groups.items():
-        cells = [[str(entry or False).lower() for entry in _list_entries(table, name)] for name in options]
+        cells = [[str(entry or False).lower() for entry in table.read(name).tolist()] for name in options]
         rows = list(zip(*cells, strict=True))
         is_ticked = {entry for each in cells for entry in each} <= {"true", "false"}
         if question in table.names or len(options) < 2 or not is_ticked or any(row.count("true") > 1 for row in rows):
@@ -386,20 +386,14 @@ def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
     label = _choose_question(table, questions, names, "a full report of Appen")
     gold = f"{label}_gold"
     if gold in columns:
-        tests = _list_entries(table, "_golden") if "_golden" in columns else ["true"] * table.n_rows
+        tests = table.read("_golden").tolist() if "_golden" in columns else ["true"] * table.n_rows
         known = [
             value if str(test).lower() in ("true", "1") and "\n" not in str(value).strip() else None
-            for value, test in zip(_list_entries(table, gold), tests, strict=True)
+            for value, test in zip(table.read(gold).tolist(), tests, strict=True)
         ]
         table = table.add({gold: to_column(known)})
     preferred = {"item": names.get("item") or "_unit_id", "worker": "_worker_id", "label": label, "gold": gold}
     return replace(table, preferred=preferred)
-
-
-def _list_entries(table: Table, name: str) -> list[Any]:
-    """The entries of a column, None where one is missing."""
-    column = table.read(name)
-    return [entry if is_there else None for entry, is_there in zip(column.tolist(), is_present(column), strict=True)]
 
 
 def _starting(table: Table, prefix: str) -> list[str]:
@@ -440,7 +434,7 @@ def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> T
     """The table without the rows that have one of some values in a column, in any case; a warning counts them."""
     if column not in table.names:
         return table
-    kept = np.flatnonzero([str(state).lower() not in values for state in _list_entries(table, column)])
+    kept = np.flatnonzero([str(state).lower() not in values for state in table.read(column).tolist()])
     n_left = table.n_rows - len(kept)
     if n_left:
         warn_of(
