@@ -230,27 +230,17 @@ def read_prior(text: str) -> str | dict[str, float]:
 
 
 def read_range(text: str) -> float | tuple[float, ...] | list[float]:
-    """One number for all workers, the ends of a range, or one for each worker."""
-    found = [float(part) for part in text.split(",")]
+    """One number, the ends of a range, or one for each worker."""
+    found = [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
     return found if len(found) > 2 else found[0] if len(found) == 1 else tuple(found)
-
-
-def read_length(text: str) -> int | tuple[int, ...]:
-    """The length of all sequences, or the ends of a range."""
-    ends = tuple(int(part) for part in text.split(",", 1))
-    return ends if len(ends) == 2 else ends[0]
 
 
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
 BY_QUESTION = ("separator", "classes", "ordered", "positions", "gold")
-ESTIMATIONS = ("variational", "em")
 PRIORS = ("learn", "uniform")
 CALIBRATIONS = ("hidden answers", "gold", "none")
-LABEL_BY = ("mode", "median")
 INFERENCES = ("mean_field", "icm", "belief_propagation")
-LISTENERS = ("all", "unanswered")
 ACTIVITIES = ("equal", "unequal")
-SOURCE_KINDS = ("people", "functions", "models")
 # Items or questions that are listed if nothing is said.
 N_LISTED = 50
 
@@ -262,7 +252,7 @@ ANY = Domain("")  # checked where it is used, with the answers
 CLASSES = Domain("names of classes between single commas", metavar="A,B,...", read=split)
 NUMBERS = Domain("numbers such as 0.3,0.7", metavar="P,P,...", read=lambda text: [float(p) for p in text.split(",")])
 RANGE = Domain("a number, or several with commas", metavar="P|LOW,HIGH", read=read_range)
-LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST,MOST", read=read_length)
+LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST,MOST", read=read_range)
 GOOD = named(("most", "all"), whole(0), "most|all|N")
 SHARE = number(0, 1, metavar="P")
 PRIOR = Domain("learn, uniform, or probabilities such as cat=0.9,dog=0.1", metavar="A=P,B=P,...", read=read_prior)
@@ -343,18 +333,22 @@ OPTIONS: dict[str, Option] = {
     "knn": Option(FILE, "Features (.npy, .npz); row n is item n. Neighbours are linked.", clashes=("graph",)),
     "k": Option(whole(1), "Neighbours of each item for --knn.", default=10, needs=("knn",)),
     "content": Option(COLUMN, "The column of SOURCE with texts or paths of pictures.", needs=("report",)),
-    "source_kind": Option(one_of(*SOURCE_KINDS), "Who gives the answers; words go by that. Default: recognised."),
+    "source_kind": Option(
+        one_of("people", "functions", "models"), "Who gives the answers; words go by that. Default: recognised."
+    ),
     # The model, and its parameters.
     "model": Option(one_of("auto"), "How to fuse. Default: by what the answers are.", default="auto", main=True),
     "workers": Option(ANY, "How a worker answers."),
-    "estimation": Option(one_of(*ESTIMATIONS), "How to fit. Default: variational."),
+    "estimation": Option(one_of("variational", "em"), "How to fit. Default: variational."),
     "prior": Option(PRIOR, "How frequent the classes are, if that is known; or uniform. Default: learn."),
     "smoothing": Option(ANY, "Pseudo-counts of the confusion matrices. Default: learn."),
     "calibration": Option(
         named(CALIBRATIONS, number(0, above=True), "HOW"),
         "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
     ),
-    "label_by": Option(one_of(*LABEL_BY), "What a label is: the most probable class, or the median of ordered ones."),
+    "label_by": Option(
+        one_of("mode", "median"), "What a label is: the most probable class, or the median of ordered ones."
+    ),
     "start": Option(ANY, "Where to start."),
     "n_init": Option(whole(1), "Number of starts; those after the first are random."),
     "max_iter": Option(whole(0), "Most iterations. Default: the model's."),
@@ -371,7 +365,7 @@ OPTIONS: dict[str, Option] = {
     "decode": Option(one_of("viterbi", "marginal"), "Whether labels of a sequence are chosen together."),
     "inference": Option(one_of(*INFERENCES), "How posteriors of a graph are found."),
     "degree_normalised": Option(FLAG, "Divide weights of edges by the degrees of their ends."),
-    "listeners": Option(one_of(*LISTENERS), "Which items take their neighbours into account."),
+    "listeners": Option(one_of("all", "unanswered"), "Which items take their neighbours into account."),
     "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
     "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),
     # Outputs.
