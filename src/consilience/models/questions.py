@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, add_values, lookup, to_column
+from ..answers.columns import Column, add_values, lookup, to_column, to_values
 from ..answers.previews import build_report, round_figures
-from ..answers.tables import build_frame
+from ..answers.tables import Table, build_frame
 from ..documents.document import Document
 from ..documents.page import describe_questions_page
 from ..engines import open_engine
@@ -32,7 +32,7 @@ from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model, restore
 from .fusing import Posed, Shared, fit_posed
 from .opening import keep_answered, open_answers, open_rows, split_gold
-from .updating import check_answers, join_batch, read_like
+from .updating import join_batch, read_like
 
 if TYPE_CHECKING:
     from ..results.saving import SavedModel
@@ -188,19 +188,27 @@ class Questions(Mapping[str, Model]):
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
-        read, table = {}, open_rows(responses)
-        for name, model in self.items():
-            old, task = model.result_.given.answers, model.result_.task
-            label = name if old is None else old.columns.get("label", name)
-            rows = keep_answered(table, label, isinstance(task, TagsKind))
-            if label in rows.names and rows.n_rows:
-                if old is None:
-                    read[name] = model._read(open_answers(rows, **task.reading(), label=label))[1]
-                else:
-                    read[name] = read_like(model, rows)
+        read = {}
+        for name, rows in self._find_rows(responses).items():
+            model, task = self[name], self[name].result_.task
+            if model.result_.given.answers is None:
+                read[name] = model._read(open_answers(rows, **task.reading(), label=name))[1]
+            else:
+                read[name] = read_like(model, rows)
         if not read:
             raise InputError(f"There are no answers to {listing(self, len(self))}.", "Name columns as at the fit.")
         return read
+
+    def _find_rows(self, responses: object) -> dict[str, Table]:
+        """The rows of a table in which each question has an answer, of the questions that have some."""
+        table, found = open_rows(responses), {}
+        for name, model in self.items():
+            old = model.result_.given.answers
+            label = name if old is None else old.columns.get("label", name)
+            rows = keep_answered(table, label, isinstance(model.result_.task, TagsKind))
+            if label in rows.names and rows.n_rows:
+                found[name] = rows
+        return found
 
     def next_items(self, n: int = 50, *, at_random: bool = False) -> object:
         """Return a table of what a person should label next: items, each with one question.
@@ -300,14 +308,10 @@ class Questions(Mapping[str, Model]):
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
         known, posed = split_gold(gold, list(self)), dict[str, Posed]()
-        table = None if responses is None else open_rows(responses)
+        rows = {} if responses is None else self._find_rows(responses)
         for name, model in self.items():
-            before, rows = model.result_, None
-            if table is not None:
-                label = check_answers(before).columns.get("label", name)
-                rows = keep_answered(table, label, isinstance(before.task, TagsKind))
-                rows = rows if rows.n_rows else None
-            source, *_ = join_batch(model, rows, known.get(name), duplicates)
+            before = model.result_
+            source, *_ = join_batch(model, rows.get(name), known.get(name), duplicates)
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
             posed[name] = renew(model), source, None, beside
         with open_engine(engine) as opened:
@@ -386,17 +390,17 @@ def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def report_workers(questions: Mapping[str, Model]) -> dict[str, Column]:
     """The columns of the report on workers over all questions."""
-    models = [in_arrow(model) for model in questions.values()]
-    every = models[0].result_.names.workers
-    for model in models[1:]:
-        every, _ = add_values(every, model.result_.names.workers)
+    results = [model.result_ for model in questions.values()]
+    every = results[0].names.workers
+    for found in results[1:]:
+        every, _ = add_values(every, found.names.workers)
     # One row per worker, one column per question.
-    answers, accuracy, chance = (np.full((len(every), len(models)), np.nan) for _ in range(3))
-    for q, model in enumerate(models):
-        place, report = lookup(every, to_column(model.result_.names.workers)), model.worker_report()
+    answers, accuracy, chance = (np.full((len(every), len(results)), np.nan) for _ in range(3))
+    for q, found in enumerate(results):
+        place = lookup(every, to_column(found.names.workers))
         for name, figures in (("answers", answers), ("accuracy", accuracy), ("chance", chance)):
-            if name in report.column_names:
-                figures[place, q] = np.array(report[name].to_pylist(), np.float64)
+            if name in found.workers:
+                figures[place, q] = to_values(found.workers[name])
     judged = np.where(np.isnan(accuracy), 0.0, np.nan_to_num(answers))
     n_judged, right = judged.sum(axis=1), (judged * np.nan_to_num(accuracy)).sum(axis=1)
     pooled = pool_chance(list(chance.T))
