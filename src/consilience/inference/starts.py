@@ -20,7 +20,6 @@ from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
 from ..answers.random_choices import hash_ids
 from ..errors import (
-    DataWarning,
     InputError,
     NotFittedError,
     ParameterError,
@@ -29,7 +28,6 @@ from ..errors import (
     listing,
     parameter_error,
     plural,
-    warn,
 )
 from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
@@ -216,22 +214,14 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
                     Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
                     keyword="start",
                 )
-            given, answers = fixed_prior(model, r), answers_to_match(r)
-            try:
-                check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
-            except InputError as error:
-                use = Sentence("Use {start}.", start="majority")
-                warn(DataWarning(f"The fit does not start from moments. {error.problem}", use, keyword="start"))
-                starts["majority"] = by_vote
-            else:
-                prior = by_vote.structure.mean
-                found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
-                if model.max_iter > 0:
-                    # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
-                    # say.
-                    found = found._replace(prior=(found.prior + prior) / 2)
-                structure = model._start_from_moments(r, problem.structure, found)
-                starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
+            given, answers, prior = fixed_prior(model, r), answers_to_match(r), by_vote.structure.mean
+            check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
+            found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
+            if model.max_iter > 0:
+                # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
+                found = found._replace(prior=(found.prior + prior) / 2)
+            structure = model._start_from_moments(r, problem.structure, found)
+            starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
     for i in range(1, model.n_init):
         starts[f"random {i}"] = settle(random_confusion(rng, plain, order))
@@ -247,17 +237,11 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
     names, matrices = model._result.names, model._result.learned.confusion
     label = lookup(names.labels, to_column(r.labels))
     k = lookup(names.classes, to_column(r.classes))
-    if (label < 0).any() or (k < 0).any():
+    silent = matrices.shape[2] > len(names.labels)
+    if (label < 0).any() or (k < 0).any() or (r.silence_counts and not silent):
+        known = f"It has {listing(names.labels.tolist())}{' and silence' if silent else ''}."
         raise InputError(
-            "The model to start from does not know all labels and classes of these answers: it has "
-            f"{listing(names.labels.tolist())}.",
-            keyword="start",
-        )
-    if r.silence_counts and matrices.shape[2] == len(names.labels):
-        raise InputError(
-            "The model to start from takes silence for no answer.",
-            Sentence("Fit it to answers with the same {abstain}."),
-            keyword="start",
+            f"The model to start from does not know all labels and classes of these answers. {known}", keyword="start"
         )
     worker = lookup(names.workers, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
