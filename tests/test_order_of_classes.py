@@ -77,6 +77,13 @@ def test_what_is_no_scale_is_an_error(given: dict[str, Any], words: str) -> None
         cs.Answers.from_frame(WORDS, **given)
 
 
+def test_classes_are_written_as_the_labels_are() -> None:
+    r = cs.Answers.from_frame(table(["1.0", "2.0", "1.0"]), classes=["1", "2", "3"])
+    assert r.classes.tolist() == ["1.0", "2.0", "3"]
+    assert r.class_of_label.tolist() == [0, 1]
+    assert cs.Answers.from_frame(table([1, 2, 1]), classes=["2", "1"]).classes.tolist() == [2, 1]
+
+
 def ordered_frames() -> dict[str, Any]:
     """Return the same answers with a column that says its order, in each library."""
     codes = pa.array([LEVELS.index(label) for label in WORDS["label"]], pa.int8())

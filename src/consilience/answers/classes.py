@@ -133,8 +133,12 @@ def choose_classes(
             said = f"No worker ever said any of the classes {listing(known.tolist())}; they said "
             remedy = Sentence("Write {classes} as the labels are written.")
             raise InputError(f"{said}{listing(labels.tolist())}.", remedy, keyword="classes")
-        if (found >= 0).all():  # as the workers' labels are written: 1, not "1"
+        # As the workers' labels are written: 1, not "1", and "1.0", not "1".
+        if (found >= 0).all():
             known = labels[list(dict.fromkeys(found.tolist()))]
+        elif (found != lookup(labels, to_column(known))).any():
+            said, pairs = labels.tolist(), zip(found.tolist(), known.tolist(), strict=True)
+            known = to_values(to_column(list(dict.fromkeys(said[at] if at >= 0 else str(each) for at, each in pairs))))
     if abstain == "answer":
         tagged, names = looks_tagged(labels), f"The classes are {listing(known.tolist())}."
         if background is None and not tagged and "O" not in known.tolist():
