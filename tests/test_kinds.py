@@ -66,8 +66,8 @@ class PollKind(Kind[Poll]):
     def show(self, items):
         return [self.questions[item] for item in items.tolist()]
 
-    def count(self, fused, is_sure):
-        return f"The people have spoken about {len(fused.labels.codes)} questions."
+    def summarise(self, answers, fused, is_sure):
+        return {}, f"The people have spoken about {len(fused.labels.codes)} questions."
 
     def collect(self, fused, labels):
         return dict(zip(self.questions, fused.labels.classes[fused.labels.codes].tolist(), strict=True))

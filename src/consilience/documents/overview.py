@@ -138,16 +138,15 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     ]
 
     # What can be true, and what came of it.
-    made: Record = ({} if r is None else task.summarise(r, found)) or {}
-    tags, spans = (made if made and task.results == kind else None for kind in ("sets", "spans"))
+    made, summary = (None if r is None else task.summarise(r, found, True)) or (None, "")
+    tags, spans = (made if task.name == kind else None for kind in ("tags", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
-    listed, sure = f"{len(classes)}: {name_classes(classes)}.", made.get("mean_confidence")
-    with_sure = "" if sure is None else f" with a mean confidence of {spell(sure, 'figure')}"
-    facts.append(Fact("classes", "Classes" if tags is None else "", classes, listed))
-    facts.append(Fact("tags", "" if tags is None else "Tags", tags, listed))
-    if tags is not None:
-        size = f"with {tags['mean_size']:.1f} tags on average, and{with_sure.removeprefix(' with')}"
-        facts.append(Fact("", "Sets", None, f"{tags['fused']:,} from {tags['given']:,} that workers gave, {size}."))
+    listed = f"{len(classes)}: {name_classes(classes)}."
+    facts += [
+        Fact("classes", "Classes" if tags is None else "", classes, listed),
+        Fact("tags", "" if tags is None else "Tags", tags, listed),
+        *([] if tags is None else [Fact("", "Sets", None, summary)]),
+    ]
     scale, said = found.scale_check, ""
     if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
         said = (
@@ -166,11 +165,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         meaning = "have no vote" if found.model == "MajorityVote" else "still are evidence"
         said = f"{name_classes(strange)}, in {plural(others['answers'], 'answer')}. Such answers {meaning}."
     facts.append(Fact("outside_classes", "Not classes", others, said))
-    said = ""
-    if spans is not None:
-        marked = f"{spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
-        said = f"{spans['fused']:,} from {marked}{with_sure and f',{with_sure}'}."
-    facts.append(Fact("spans", "Spans", spans, said))
+    facts.append(Fact("spans", "Spans", spans, "" if spans is None else summary))
 
     # How good it is. The first fact names known labels that were drawn at random, and the expected accuracy says how
     # probable labels are.

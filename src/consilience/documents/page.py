@@ -101,9 +101,9 @@ def describe_page(view: View, title: str) -> Document:
         figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
 
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
-    more, results = "" if compared is None else compared.describe_more(), task.count(found, is_told)
+    more, results = "" if compared is None else compared.describe_more(), task.summarise(r, found, is_told)
     parts += [Text([to_sentence(more)], link="review")] if more else []
-    parts += [Text([results])] if results else []
+    parts += [] if results is None else [Text([results[1]])]
     parts += [Facts(figures, "figures")] if figures else []
     for name, (heading, menu, link, describe) in SECTIONS.items():
         shown = describe(view)

@@ -195,20 +195,16 @@ class Kind(ABC, Generic[Brought]):
         """The text whose words are the items of a sequence, and where they start and end; None without one."""
         return None
 
-    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any] | None:  # noqa: ARG002
-        """The figures of results that are not the labels, None where there are no others."""
+    def summarise(self, answers: Answers, fused: Fused, is_sure: bool) -> tuple[dict[str, Any], str] | None:  # noqa: ARG002
+        """The figures of results that are not the labels, and these in words; None where there are no others.
+
+        Their confidence is told if probabilities are to be relied on.
+        """
         return None
 
     def size(self, answers: Answers) -> tuple[int, int]:
         """How many items and answers users see."""
         return answers.n_items, answers.n_responses
-
-    def count(self, fused: Fused, is_sure: bool) -> str:  # noqa: ARG002
-        """In words how many results there are, where these are not the labels.
-
-        Their confidence is told if probabilities are to be relied on.
-        """
-        return ""
 
     def arrange(self, labels: FusedLabels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
         """The columns of the table of labels, where a row is about more than one item; None where it is not.

@@ -194,26 +194,20 @@ class SpansKind(Kind[Spans]):
         tokens = slice(int(self.offsets[document]), int(self.offsets[document + 1]))
         return self.texts[document], self.start[tokens], self.end[tokens]
 
-    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any]:
+    def summarise(self, answers: Answers, fused: Fused, is_sure: bool) -> tuple[dict[str, Any], str]:
         """How many spans were marked, and how many there are now, with their mean confidence."""
-        confidence, marked = np.asarray(tabulate_spans(self, fused)["confidence"]), None
-        if answers is not None:
-            begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
-            marked = int(begins[answers.label].sum())
-        return {
-            "marked": marked,
+        confidence = np.asarray(tabulate_spans(self, fused)["confidence"])
+        begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
+        made: dict[str, Any] = {
+            "marked": int(begins[answers.label].sum()),
             "documents": len(self.documents),
             "fused": len(confidence),
             "mean_confidence": float(confidence.mean()) if len(confidence) else None,
         }
-
-    def count(self, fused: Fused, is_sure: bool) -> str:
-        """In words how many spans the labels make, and how sure these are."""
-        made = self.summarise(None, fused)
-        if not made["fused"]:
-            return "There are no spans among the labels."
-        found = f"The labels make {plural(made['fused'], 'span')}"
-        return f"{found}, with a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{found}."
+        told = f"{plural(made['fused'], 'span')} from {made['marked']:,} that workers marked in "
+        told += plural(made["documents"], "document")
+        sure = is_sure and len(confidence) > 0
+        return made, f"{told}, with a mean confidence of {made['mean_confidence']:.1%}." if sure else f"{told}."
 
     def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """The fused spans with their texts."""

@@ -456,22 +456,19 @@ class TagsKind(Kind[Tags]):
         n_tags = max(len(self.tags), 1)
         return answers.n_items // n_tags, answers.n_responses // n_tags
 
-    def count(self, fused: Fused, is_sure: bool) -> str:
-        """How many sets there are, and how sure these are."""
-        made = self.summarise(None, fused)
-        told = f"There are {plural(made['fused'], 'set')} with {made['mean_size']:.1f} tags on average"
-        return f"{told}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{told}."
-
-    def summarise(self, answers: Answers | None, fused: Fused) -> dict[str, Any]:
+    def summarise(self, answers: Answers, fused: Fused, is_sure: bool) -> tuple[dict[str, Any], str]:
         """How many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
         said, confidence, _ = find_sets(self, fused.labels)
-        return {
-            "given": None if answers is None else self.size(answers)[1],
+        made: dict[str, Any] = {
+            "given": self.size(answers)[1],
             "tags": self.tags.tolist(),
             "fused": len(said),
             "mean_size": float(said.sum()) / max(len(said), 1),
             "mean_confidence": float(confidence.sum()) / max(len(said), 1),
         }
+        told = f"{plural(len(said), 'set')} from {made['given']:,} that workers gave, "
+        told += f"with {made['mean_size']:.1f} tags on average"
+        return made, f"{told}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{told}."
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """The columns of a table in which each row is about one tag of an item."""
@@ -550,7 +547,8 @@ def report_tags(task: TagsKind, shares: Floats, counts: Floats) -> dict[str, Col
     """The columns of a table of tags; counts are (M, T, L, K)."""
     total = counts.sum(axis=0)
     given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
-    misses, alarms = find_errors(total)
+    shares_of = total / np.maximum(total.sum(axis=-2, keepdims=True), 1e-300)
+    misses, alarms = shares_of[..., 0, 1], shares_of[..., 1, 0]
     figures = {"share": shares, "given": given, "misses": misses, "false_alarms": alarms}
     return {"tag": to_column(task.tags)} | {name: to_column(values) for name, values in figures.items()}
 
@@ -565,12 +563,6 @@ def report_workers_by_tag(task: TagsKind, workers: Values, counts: Floats, confu
         "misses": to_column(np.ascontiguousarray(confusion[:, :, 1, 0]).ravel()),
         "false_alarms": to_column(np.ascontiguousarray(confusion[:, :, 0, 1]).ravel()),
     }
-
-
-def find_errors(counts: Floats) -> tuple[Floats, Floats]:
-    """Which share of the tags that fit was missed, and of the others given, from counts (..., L, K)."""
-    total = np.maximum(counts.sum(axis=-2), 1e-300)
-    return counts[..., 0, 1] / total[..., 1], counts[..., 1, 0] / total[..., 0]
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
