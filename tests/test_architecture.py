@@ -369,7 +369,7 @@ def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
         kind = DataWarning if warns else None
         yield Finding(f"All {n_answers} answers are toys.", remedies, "bad", category=kind)
 
-    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "answers", silent=not warns))
+    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "answers"))
     crowd = cs.simulate.independent(200, n_workers=6, n_classes=2, accuracy=(0.6, 0.9), seed=1)
     r = crowd.responses
     with warnings.catch_warnings(record=True) as caught:

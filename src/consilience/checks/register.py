@@ -39,12 +39,10 @@ class Check(NamedTuple):
     ----------
     find : callable
         Takes a `Result` and the model, and yields a `Finding` for each thing it found. `fuse` warns of it,
-        unless its `category` is None.
+        unless its `category` is None: readers and fits have warned already, or it is advice.
     place : str
         The section of the report that shows more: the id of one with a `link` in `documents.page.SECTIONS`. The
         link comes after the remedies, so a finding without remedies has none.
-    silent : bool
-        Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
     trusts : bool
         Whether it takes labels at their word: it finds nothing where they are noise, or have collapsed.
     needs : callable
@@ -53,14 +51,13 @@ class Check(NamedTuple):
 
     find: Callable[[Result, LabelEstimator], Iterable[Finding]]
     place: str = ""
-    silent: bool = False
     trusts: bool = False
     needs: Callable[[Result, Answers], object] = lambda _found, _answers: True
 
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(checks.find_silence, silent=True, needs=lambda _, r: r.silence_doubt),
+    "silence": Check(checks.find_silence, needs=lambda _, r: r.silence_doubt),
     "classes": Check(checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
     "levels": Check(checks.find_off_scale, needs=lambda _, r: r.is_ordered),
     "sets": Check(
@@ -85,32 +82,28 @@ CHECKS: dict[str, Check] = {
     "chance": Check(
         checks.find_clickers,
         "workers",
-        silent=True,
         trusts=True,
         needs=lambda it, _: it.chance is not None and (it.chance >= BY_CHANCE).any(),
     ),
     "workers": Check(
         checks.find_poor_workers,
         "workers",
-        silent=True,
         trusts=True,
         needs=lambda it, _: (
             any(to_values(it.workers["remarks"]))
             or (np.asarray(to_values(it.workers["accuracy_high"]), float) < checks.HALF).any()
         ),
     ),
-    "drift": Check(checks.find_falls, "workers", silent=True, trusts=True, needs=lambda it, _: it.drift),
-    "unsettled": Check(checks.find_unsettled, silent=True, needs=lambda it, _: not it.course.converged),
+    "drift": Check(checks.find_falls, "workers", trusts=True, needs=lambda it, _: it.drift),
+    "unsettled": Check(checks.find_unsettled, needs=lambda it, _: not it.course.converged),
     "unanswered": Check(
         checks.find_unanswered,
         "answers",
-        silent=True,
         needs=lambda _, r: not r.silence_counts and (np.diff(r.offsets) == 0).any(),
     ),
     "doubtful": Check(
         checks.find_doubtful,
         "review",
-        silent=True,
         trusts=True,
         needs=lambda it, _: (it.labels.shown_confidence < checks.DOUBTFUL).any(),
     ),
@@ -172,6 +165,6 @@ def judge(
     )
     found = complete(model, found)
     for finding in found.findings or ():
-        if finding.category is not None and not CHECKS[finding.kind].silent:
+        if finding.category is not None:
             warn(finding.warning())
     return found, changed
