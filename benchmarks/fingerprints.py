@@ -504,7 +504,6 @@ FITS: dict[str, Choice] = {
     "markov-field/propagation-learn": (weighted_network, lambda: cs.MarkovField(inference="belief_propagation")),
     "markov-field/paper": (network, lambda: cs.MarkovField(coupling="paper", inference="icm", estimation="em")),
     "markov-field/unanswered": (network, lambda: cs.MarkovField(coupling=0.5, listeners="unanswered")),
-    "markov-field/degree": (network, lambda: cs.MarkovField(coupling=0.5, degree_normalised=True)),
     "markov-field/start-dawid-skene": (network, lambda: cs.MarkovField(coupling=0.3, start="dawid-skene")),
     "markov-field/one-coin": (network, lambda: cs.MarkovField(coupling=0.3, workers="one-coin", n_init=2)),
     "markov-field/gold": (known_network, cs.MarkovField),

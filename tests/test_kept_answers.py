@@ -97,7 +97,7 @@ def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
 @pytest.mark.parametrize("weight", [None, [0.5, 2.0, 1.0]])
 def test_the_graph_comes_back_as_it_was_given(weight, tmp_path):
     graph = cs.Graph.from_edges(["c", "b", "z"], ["a", "a", "y"], weight, items=EMPTY.items)
-    fitted = cs.MarkovField(coupling="paper", degree_normalised=True).fit(EMPTY, graph=graph)
+    fitted = cs.MarkovField(coupling="paper").fit(EMPTY, graph=graph)
     loaded = cs.load(fitted.save(tmp_path / "model"))
     for kept in (fitted.result_.given.graph, loaded.result_.given.graph):
         assert (kept.to_scipy() != graph.aligned_with(EMPTY.items).to_scipy()).nnz == 0

@@ -340,9 +340,9 @@ def sequence_answers():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("prior", pd.Series([0.3, 0.7])),
+        ("prior", (0.3, 0.7)),
         ("smoothing", pd.DataFrame([[1.0, 0.2], [0.1, 1.0]])),
-        ("transitions", pd.DataFrame([[True, True], [False, True]])),
+        ("transitions", np.array([[True, True], [False, True]])),
         ("coupling", np.float32(0.5)),
     ],
 )

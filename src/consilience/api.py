@@ -80,7 +80,6 @@ def fuse(
     transitions: Any = None,
     decode: str | None = None,
     inference: str | None = None,
-    degree_normalised: bool | None = None,
     listeners: str | None = None,
     ties: str | None = None,
     shrinkage: float | None = None,
@@ -137,7 +136,7 @@ def fuse(
         Parameters of the model; see `DawidSkene`. Default: those of the model.
     start, n_init, max_iter, tol, seed : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
-    coupling, transitions, decode, inference, degree_normalised, listeners, ties, shrinkage : optional
+    coupling, transitions, decode, inference, listeners, ties, shrinkage : optional
         Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote` and `MomentMatching`.
     block : list, table or path, optional
         Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column

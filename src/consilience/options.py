@@ -364,7 +364,6 @@ OPTIONS: dict[str, Option] = {
     "transitions": Option(ANY, "Which label may follow which."),
     "decode": Option(one_of("viterbi", "marginal"), "Whether labels of a sequence are chosen together."),
     "inference": Option(one_of(*INFERENCES), "How posteriors of a graph are found."),
-    "degree_normalised": Option(FLAG, "Divide weights of edges by the degrees of their ends."),
     "listeners": Option(one_of("all", "unanswered"), "Which items take their neighbours into account."),
     "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
     "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),

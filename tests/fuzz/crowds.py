@@ -345,7 +345,6 @@ def draw_field(rng: Rng, crowd: Crowd, common: dict[str, Any]) -> Any:
     return cs.MarkovField(
         coupling=["learn", "paper", float(rng.choice(given))][rng.integers(3)],
         inference=str(rng.choice(["mean_field", "icm", "belief_propagation"])),
-        degree_normalised=bool(rng.random() < 0.3),
         **common,
     )
 

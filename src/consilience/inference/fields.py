@@ -42,17 +42,12 @@ N_PARTS, ENOUGH_ITEMS = 5, 5000
 MOVED, MOST_ROUNDS = 1e-3, 10
 
 
-def weigh_graph(r: Answers, graph: Graph, coupling: str | float, degree_normalised: bool, listeners: str) -> Graph:
+def weigh_graph(r: Answers, graph: Graph, coupling: str | float, listeners: str) -> Graph:
     """A graph over these items with the weights that the parameters of a field call for."""
     given = 1.0 if coupling == "paper" else None if isinstance(coupling, str) else float(coupling)
     # What is the usual weight, and so the largest, depends on the weights that are left.
     while graph.weights.max(initial=0.0) > (most := most_weight(graph.weights, given)):
         graph = replace(graph, weights=np.minimum(graph.weights, most))
-    if degree_normalised:
-        root = np.sqrt(np.maximum(graph.degrees, 1))
-        source = np.repeat(np.arange(graph.n_items), graph.degrees)
-        scale = graph.degrees.mean() / (root[source] * root[graph.neighbours])
-        graph = replace(graph, weights=graph.weights * scale)
     if coupling == "paper":
         graph = replace(graph, weights=graph.weights * paper_couplings(r, graph))
     if listeners == "unanswered":

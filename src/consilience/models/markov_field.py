@@ -49,9 +49,6 @@ class MarkovField(LatentModel):
     inference : {"mean_field", "icm", "belief_propagation"}
         How posteriors are found: mean field; iterated conditional modes, as in the paper; or damped sum-product belief
         propagation, which is exact on trees.
-    degree_normalised : bool
-        Divide each edge's weight by the geometric mean of its ends' degrees, so that nodes with many neighbours do not
-        dominate.
     listeners : {"all", "unanswered"}
         Which items hear their neighbours: all, or only those that nobody answered. The labels of the others are then
         those of `DawidSkene`. That is for workers whose errors run along the edges (see `graph_check_`), and for a
@@ -103,7 +100,6 @@ class MarkovField(LatentModel):
 
     coupling: str | float = "learn"
     inference: str = "mean_field"
-    degree_normalised: bool = False
     listeners: str = "all"
 
     @property
@@ -130,7 +126,7 @@ class MarkovField(LatentModel):
             )
 
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:
-        return weigh_graph(r, graph, self.coupling, self.degree_normalised, self.listeners)
+        return weigh_graph(r, graph, self.coupling, self.listeners)
 
     def _make_structure(self, source: Source, parts: Parts) -> Field:  # noqa: ARG002
         return Field(*parts, self._given_coupling, self.inference)

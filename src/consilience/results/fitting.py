@@ -299,13 +299,13 @@ class Others:
 
     def find_probabilities(self, engine: object) -> Floats:
         """Class probabilities, calibrated as those of the fit; of a vote its shares, for which no worker is known."""
-        model, found, r, learned = self.model, self.found, self.source.responses, self.found.learned
+        model, found, r = self.model, self.found, self.source.responses
         if found.is_vote:
             r = weigh_copies(found, r.with_classes(found.names.classes), self.worker)
             unvoted = r.vote_shares() if r.silence_counts else found.prior
             with open_engine(engine) as opened:
                 return collect_votes(opened, Source(r, self.source.gold), unvoted)[0]
-        label = self.check()
+        label, learned = self.check(), found.learned
         if found.calibrated is None or not isinstance(model, LatentEstimator) or model.calibration == "none":
             posterior: Floats = self.infer(engine, label, learned.structure, learned.log_weights)[0]
         else:
