@@ -549,15 +549,13 @@ def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
     return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
 
 
-def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = None, ids: Values | None = None) -> Any:
+def to_rows(given: Any, names: Sequence[str] | None = None, ids: Values | None = None) -> Any:
     """Features as rows of floats, dense or sparse, after a check; single precision stays.
 
     Parameters
     ----------
     given : array or sparse matrix (n, D)
         The numbers; masked ones are missing.
-    with_gaps : bool
-        Whether numbers may be missing.
     names, ids : sequence, optional
         What messages call columns and rows.
     """
@@ -586,7 +584,7 @@ def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = N
             keyword="features",
         )
     values = rows.data if issparse(rows) else rows
-    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
+    bad = ~np.isfinite(values)
     if bad.any():
         places = [each[bad] for each in rows.tocoo().coords] if issparse(rows) else np.nonzero(bad)
         row, column = (int(each[0]) for each in places)
@@ -597,7 +595,7 @@ def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = N
             "Fill them in, or give a table without these items: items may be without features.",
             keyword="features",
         )
-    if values.size and np.nanmax(abs(values)) > LARGEST:
+    if values.size and np.max(abs(values)) > LARGEST:
         raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
     return rows
 

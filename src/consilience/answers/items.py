@@ -312,15 +312,15 @@ class Features:
 
     def select(self, names: list[str] | None, n_columns: int) -> Any:
         """The rows with the columns of a fit, which had these names; without names, with as many columns."""
-        if names is None or self.names is None:
-            problem = f"{plural(n_columns, 'feature')}, and these are {self.n_columns:,}"
-            columns: Any = slice(None)
-            is_like = self.n_columns == n_columns
-        else:
+        columns: Any = slice(None)
+        problem = (
+            "" if self.n_columns == n_columns else f"{plural(n_columns, 'feature')}, and these are {self.n_columns}"
+        )
+        if names is not None and self.names is not None:
             missing = [name for name in names if name not in self.names]
-            problem = f"the features {listing(names)}, and these have no column {listing(missing)}"
-            columns, is_like = [self.names.index(name) for name in names if name not in missing], not missing
-        if not is_like:
+            problem = f"the features {listing(names)}, and these have no column {listing(missing)}" if missing else ""
+            columns = [self.names.index(name) for name in names if name not in missing]
+        if problem:
             raise InputError(f"The model was fitted with {problem}.", keyword="features")
         return self.rows[:, columns]
 
@@ -365,7 +365,7 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
         )
     from .graph import to_rows
 
-    return np.arange(to_rows(given, with_gaps=True).shape[0])
+    return np.arange(to_rows(given).shape[0])
 
 
 def match_features(given: object, r: Answers) -> Features:
@@ -426,7 +426,7 @@ def match_features(given: object, r: Answers) -> Features:
             f"{len(left_out):,} of {plural(r.n_items, 'item')} have no features: "
             f"{listing(r.items[left_out].tolist())}. Their labels come from the answers alone."
         )
-    return Features(to_rows(np.hstack(parts)[chosen], False, labels, r.items[item]), item, labels)
+    return Features(to_rows(np.hstack(parts)[chosen], labels, r.items[item]), item, labels)
 
 
 class ItemPriors(NamedTuple):
