@@ -121,3 +121,5 @@ def test_names_that_do_not_apply_are_not_shown():
     assert "comparison_" not in dir(fitted)
     assert "comparison_" in dir(fused)
     assert len([name for name in dir(fitted) if not name.startswith("_")]) <= 45
+    tags = cs.TagSets().fit(cs.simulate.tags(30, seed=1).tags)
+    assert "n_init" not in dir(tags)  # a setting that is no parameter of it

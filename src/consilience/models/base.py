@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, overload
 
 from ..answers.answers import Answers
 from ..answers.columns import Values, to_column
@@ -302,11 +302,15 @@ class Model(Fitted[Result], LabelEstimator):
         if found is None:
             return names
 
+        settled = {
+            each.name for each in fields(cast(Any, self)) if not each.init
+        }  # which are no parameters of this model
+
         def applies(name: str) -> bool:
             if name in OPTIONAL:
                 value = getattr(self, name)
                 return bool(value) if isinstance(value, list) else value is not None
-            return name not in APPLIES or APPLIES[name](found)
+            return name not in settled and (name not in APPLIES or APPLIES[name](found))
 
         return [name for name in names if applies(name)]
 
