@@ -2,8 +2,9 @@
 
 A new format is a new file in this folder and one line in `FORMATS`. Importing this module costs nothing, so that the
 command line can list the formats. The file of a format is imported when the format is first used. Other files are
-shared: `files` by all formats, `annotation_tools` by annotation tools, `arrays` by masks. `reading`, `writing`,
-and `sources` use the register.
+shared: `files` (what is at a path) by all formats, `json_lines` (records) and `annotation_tools` by annotation tools,
+`arrays` by masks. `reading` makes tables of files, `sources` opens whatever is at a path and writes it back, `scanning`
+sorts tables larger than memory, and `writing` replaces files.
 """
 
 from __future__ import annotations
