@@ -19,7 +19,6 @@ import click
 import pyarrow as pa
 
 from .. import api, limits
-from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.previews import fit_text
 from ..answers.tables import build_frame
@@ -30,10 +29,9 @@ from ..formats import readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder, name_of
 from ..formats.reading import open_file
-from ..formats.scanning import FORMS, scan_answers
+from ..formats.scanning import IN_MEMORY, scan_answers
 from ..formats.sources import choose_target, find_source, open_table, read_answers, write_results
 from ..formats.writing import write_table
-from ..kinds.tags import ONE_HOT
 from ..models.base import Standalone
 from ..models.questions import Questions
 from ..options import BY_QUESTION, N_LISTED, given
@@ -188,7 +186,7 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
         why = "These answers would take more memory than there is. They"
     flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
     flags += ["--content"] if options.content is not None else []
-    if options.format in {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}:
+    if options.format in IN_MEMORY:
         flags.append(f"--format {options.format}")
     flags += ["standard input"] if source == "-" else []
     if flags:
