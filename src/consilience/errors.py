@@ -10,6 +10,7 @@ apart what is wrong (`problem`) and what to do (`remedies`), and names parameter
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import os
 import sys
@@ -100,7 +101,11 @@ class Message(Exception):
         What to do about it; any one of them helps.
     keyword : str or None
         The parameter that is at fault, if it is one.
+    question : str or None
+        The question that it is about, if there are several.
     """
+
+    question: str | None = None
 
     def __init__(self, problem: str | Sentence = "", *remedies: str | Sentence, keyword: str | None = None) -> None:
         super().__init__(problem, *remedies)
@@ -116,7 +121,8 @@ class Message(Exception):
         known = (part.say(spell) if isinstance(part, Sentence) else part for part in self.remedies)
         remedies = cut(" ".join(filter(None, known)), LONGEST // 2)
         problem = self.problem.say(spell) if isinstance(self.problem, Sentence) else self.problem
-        problem = cut(str(self.problem) if problem is None else problem, LONGEST - 1 - len(remedies))
+        problem = f"{'' if self.question is None else f'Question {self.question!r}: '}{problem or self.problem}"
+        problem = cut(problem, LONGEST - 1 - len(remedies))
         return f"{problem} {remedies}" if remedies else problem
 
     def __str__(self) -> str:
@@ -166,13 +172,9 @@ class ConsilienceWarning(Message, UserWarning):
         >>> print(DataWarning("There are few answers.", "Collect more.").said_of("Answer.tone"))
         Question 'Answer.tone': There are few answers. Collect more.
         """
-        begin, problem = f"Question {question!r}: ", self.problem
-        if isinstance(problem, Sentence):
-            escaped = begin.replace("{", "{{").replace("}", "}}")
-            return type(self)(
-                Sentence(f"{escaped}{problem.text}", **problem.values), *self.remedies, keyword=self.keyword
-            )
-        return type(self)(f"{begin}{problem}", *self.remedies, keyword=self.keyword)
+        warning = copy.copy(self)
+        warning.question = question
+        return warning
 
 
 class ConvergenceWarning(ConsilienceWarning):
