@@ -29,8 +29,10 @@ KINDS: dict[str, str | type[AnyKind]] = {
 }
 
 
-def load_kind(entry: str) -> type[AnyKind]:
-    """The kind whose module and name an entry of the register has."""
+def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
+    """The kind of an entry of the register."""
+    if not isinstance(entry, str):
+        return entry
     module, name = entry.split(".")
     kind: type[AnyKind] = getattr(import_module(f".{module}", __name__), name)
     return kind
@@ -38,13 +40,8 @@ def load_kind(entry: str) -> type[AnyKind]:
 
 def find_kind(brought: object) -> type[AnyKind] | None:
     """The kind of what was brought, None if it is still to be read."""
-    for base in type(brought).__mro__:
-        entry = KINDS.get(base.__name__)
-        if entry is not None:
-            kind = load_kind(entry) if isinstance(entry, str) else entry
-            if isinstance(brought, kind.brought):
-                return kind
-    return None
+    entries = [KINDS[base.__name__] for base in type(brought).__mro__ if base.__name__ in KINDS]
+    return next((kind for kind in map(load_kind, entries) if isinstance(brought, kind.brought)), None)
 
 
 def need_kind(brought: object) -> type[AnyKind]:
@@ -56,8 +53,7 @@ def need_kind(brought: object) -> type[AnyKind]:
 
 def name_saved() -> dict[str, type[AnyKind]]:
     """The kinds that files of models hold, by name."""
-    kinds = [load_kind(entry) if isinstance(entry, str) else entry for entry in KINDS.values()]
-    return {kind.name: kind for kind in kinds if kind.is_saved}
+    return {kind.name: kind for kind in map(load_kind, KINDS.values()) if kind.is_saved}
 
 
 def read_rows(table: Table, columns: Mapping[str, Any]) -> Answers | Tags:

@@ -615,21 +615,20 @@ def _find_columns(
 
     `item`, `worker` and `label` are names of columns, None where they are not given, and `form` is that of the table.
     """
-    roles = dict.fromkeys(("item", "worker", "label", "sequence", "position", "weight", "order"))
     table, item = table.combine("item", item)
-    roles |= {"item": item, "worker": worker}
     hot = list(label) if isinstance(label, (list, tuple)) else []
     for name in hot:
         if not is_among(name, table.names):
             raise table.no_column("label", name, "label")
     if not hot and form != ONE_HOT:
-        roles["label"] = label
+        others = dict.fromkeys(("sequence", "position", "weight", "order"))
+        roles = {"item": item, "worker": worker, "label": label, **others}
         table = translate(table, form, {**roles, "gold": None})
         if label is None and table.preferred.get("label") is None:
             roles["label"] = find_sets_column(table)
         if roles["label"] is not None or table.find("label") is not None:
             return table, find_columns(table, roles), []
-    columns = {role: table.need(role, roles[role], role) for role in ("item", "worker")}
+    columns = {"item": table.need("item", item, "item"), "worker": table.need("worker", worker, "worker")}
     if not hot:
         taken = {*columns.values(), table.find("gold")}
         others = [name for name in table.names if name not in taken and table.lists(name) is None]
