@@ -178,13 +178,3 @@ def test_the_command_line_says_the_order(tmp_path: Path) -> None:
         assert cs.load(model).result_.answers.positions == positions
     assert "with --classes" in run("fuse", file, "--ordered").stderr
     assert "Leave --unordered out" in run(*given, "--unordered", "--positions", "0,1,2").stderr
-
-
-# ------------------------------------------------------------------------------------------------------------- slips
-
-
-@pytest.mark.filterwarnings("ignore:There are too few answers")
-def test_a_number_beside_a_scale_of_numbers_is_found() -> None:
-    with pytest.warns(DataWarning, match=r"10 \(3 answers\) is a number but no level of the scale 1, 2, 3"):
-        fused = cs.fuse(NUMBERS, classes=[1, 2, 3], ordered=True)
-    assert "levels" in [each.kind for each in fused.findings_]

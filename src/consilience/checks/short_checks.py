@@ -12,7 +12,7 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import find_set_labels, find_sign, to_numbers
-from ..answers.columns import objects, to_values
+from ..answers.columns import to_values
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.sources import Source
@@ -193,24 +193,6 @@ def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         (Sentence("If these are the same, name the classes as workers say them, with {classes}."),),
         keyword="classes",
     )
-
-
-def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
-    r = found.answers
-    if to_numbers(r.classes) is None or (r.label_of_class < 0).any():
-        return
-    beside = r.class_of_label < 0
-    beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
-    if beside.any():
-        names, count = r.labels[beside].tolist(), plural(int(beside[r.label].sum()), "answer")
-        verb = "is a number but no level" if len(names) == 1 else "are numbers but no levels"
-        yield Finding(
-            f"{listing(names)} ({count}) {verb} of the scale {listing(r.classes.tolist())}.",
-            (Sentence("Name all levels from low to high with {classes}."),),
-            "bad",
-            keyword="classes",
-        )
 
 
 def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:

@@ -460,7 +460,7 @@ class Model(Fitted[Result], LabelEstimator):
         from ..results.explanations import explain_row, find_item
 
         found = self.result_
-        row = find_item(found.answers, found.task.find_key(item), found.task.places[0])
+        row = find_item(found.answers, found.task.find_key(item))
         return explain_row(self, found, row)
 
     def worker_report(self) -> Any:

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
+from ..answers.columns import name_composite, to_column, tuples_to_ids
 from ..answers.items import key_of
 from ..answers.previews import frame_html, html_table, paragraph, text_table, to_word
 from ..answers.tables import build_frame
@@ -441,23 +441,17 @@ def weigh_evidence(
     return weights, [before], after, against
 
 
-def find_item(r: Answers, item: object, kind: str) -> int:
-    """The index of an item, by its id or by sequence and position; `kind` is what a sequence is called."""
-    s = r.sequences
-    if s is None and name_composite(r.columns):
+def find_item(r: Answers, item: object) -> int:
+    """The index of an item, by its id or by sequence and position."""
+    is_pair = r.sequences is not None
+    if not is_pair and name_composite(r.columns):
         item = tuples_to_ids([item])[0]
-    key = (item,) if s is None else item
-    if not isinstance(key, (tuple, list)) or len(key) != (1 if s is None else 2):
+    key = item if is_pair else (item,)
+    if not isinstance(key, (tuple, list)) or len(key) != 1 + is_pair:
         raise InputError(
             f"An item of these answers is named by sequence and position; {shorten(item)} is no such pair."
         )
     row = int(r.find_items([to_column([part]) for part in key])[0])
-    if row >= 0:
-        return row
-    if s is None:
+    if row < 0:
         raise InputError(f"There is no item {shorten(item)}.", f"There are {listing(r.items.tolist())}.")
-    owner = int(lookup(s.ids, to_column([key[0]]))[0])
-    if owner < 0:
-        raise InputError(f"There is no {kind} {shorten(key[0])}.", f"There are {listing(s.ids.tolist())}.")
-    places = s.position[s.offsets[owner] : s.offsets[owner + 1]].tolist()
-    raise InputError(f"Sequence {shorten(key[0])} has no position {shorten(key[1])}.", f"It has {listing(places)}.")
+    return row
