@@ -119,11 +119,11 @@ def test_the_objective_of_all_questions_never_falls(kinds):
     answers[0] = Source(answers[0]).keep(keep).responses
     models = [cs.DawidSkene(workers=kind, max_iter=12, tol=0) for kind in kinds]
     with open_engine(None) as engine:
-        together = fit_together(models, [Source(r) for r in answers], [None, None], engine)
-    assert len(together.trace) == 13
-    assert (np.diff(together.trace) > -1e-7).all()
-    assert together.trace[-1] > together.trace[0]
-    assert [len(each.workers) for each in together.types] == [r.n_workers for r in answers]
+        types, _, _, trace = fit_together(models, [Source(r) for r in answers], [None, None], engine)
+    assert len(trace) == 13
+    assert (np.diff(trace) > -1e-7).all()
+    assert trace[-1] > trace[0]
+    assert [len(each.workers) for each in types] == [r.n_workers for r in answers]
 
 
 def test_clickers_in_all_questions_are_known_better():

@@ -54,6 +54,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
 from ..answers.answers import Answers
+from ..answers.gold import Gold
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import Floats
@@ -102,7 +103,8 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
         smoothing = smoothing_array(START, part.class_of_label, part.n_classes, part.n_workers)
         prior = workers.prior(smoothing, "em", part.vote_shares())
         structure = Independent(part.n_classes, None, START[0], "em")
-        problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
+        gold = None if known is None else Gold(known, known >= 0)
+        problem = place(Source(part, gold), workers, prior, structure, None, engine)
         start = problem.maximise(expect_from_votes(problem))
         learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
         return learned.structure.mean, learned.workers.mean

@@ -134,11 +134,20 @@ class JointProblem:
         return JointParameters(tuple(parts), skills, log_share)
 
 
-class Together(NamedTuple):
-    """What a fit of several questions together has found.
+def can_share(model: LabelEstimator) -> bool:
+    """Tell whether each worker of a model is of one type, so that questions can be fitted together."""
+    return isinstance(model, LatentEstimator) and model.workers in TYPED and model.max_iter > 0
 
-    Attributes
-    ----------
+
+def fit_together(
+    models: Sequence[LatentEstimator], sources: Sequence[Source], graphs: Sequence[Graph | None], engine: Engine
+) -> tuple[list[WorkerTypes], float, Floats, Floats]:
+    """Fit several questions together, each with its model, whose workers are of types; see `can_share`.
+
+    It starts from fits of each question on its own. Whatever the models say, estimation is by variational Bayes.
+
+    Returns
+    -------
     types : list of WorkerTypes
         What each question hears of its workers from the others.
     own : float
@@ -147,25 +156,6 @@ class Together(NamedTuple):
         Of each question.
     trace : array
         The objective of all questions together, before each iteration and at the end. It never falls.
-    """
-
-    types: list[WorkerTypes]
-    own: float
-    easiness: Floats
-    trace: Floats
-
-
-def can_share(model: LabelEstimator) -> bool:
-    """Tell whether each worker of a model is of one type, so that questions can be fitted together."""
-    return isinstance(model, LatentEstimator) and model.workers in TYPED and model.max_iter > 0
-
-
-def fit_together(
-    models: Sequence[LatentEstimator], sources: Sequence[Source], graphs: Sequence[Graph | None], engine: Engine
-) -> Together:
-    """Fit several questions together, each with its model, whose workers are of types; see `can_share`.
-
-    It starts from fits of each question on its own. Whatever the models say, estimation is by variational Bayes.
     """
     problems, begun, every = [], [], sources[0].responses.workers
     for model, source, graph in zip(models, sources, graphs, strict=True):
@@ -190,4 +180,4 @@ def fit_together(
         WorkerTypes(source.responses.workers, types_of(part.prior).log_shares)
         for source, part in zip(sources, found.parts, strict=True)
     ]
-    return Together(heard, found.prior.own, easiness, fit.trace)
+    return heard, found.prior.own, easiness, fit.trace

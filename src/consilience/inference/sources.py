@@ -37,11 +37,6 @@ class Source:
     task: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
 
-    @classmethod
-    def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> Source:
-        """Answers with the known classes of their items, -1 where they are not known."""
-        return cls(r, None if known is None else Gold(known, known >= 0))
-
     def lay_out(self, workers: WorkerModel, anchored: bool = True) -> list[Block]:
         """Cut the answers into blocks; where silence is an answer, items are `anchored` to their votes.
 

@@ -305,10 +305,10 @@ def fit_posed(
         if len(typed) > 1:
             once = [posed[name][1].count_once(copies[name]) for name in typed]
             estimators = [model for model, *_ in map(posed.__getitem__, typed) if isinstance(model, LatentEstimator)]
-            together = fit_together(estimators, once, [posed[name][2] for name in typed], engine)
-            types = dict(zip(typed, together.types, strict=True))
-            easiness = dict(zip(typed, together.easiness.tolist(), strict=True))
-            shared = Shared(together.own, easiness, together.trace)
+            graphs = [posed[name][2] for name in typed]
+            heard, own, easiness, trace = fit_together(estimators, once, graphs, engine)
+            types = dict(zip(typed, heard, strict=True))
+            shared = Shared(own, dict(zip(typed, easiness.tolist(), strict=True)), trace)
         for name, (model, source, graph, beside) in posed.items():
             with about(name):
                 settled = replace(source, worker_types=types.get(name))
