@@ -621,8 +621,8 @@ def _find_columns(
         if not is_among(name, table.names):
             raise table.no_column("label", name, "label")
     if not hot and form != ONE_HOT:
-        others = dict.fromkeys(("sequence", "position", "weight", "order"))
-        roles = {"item": item, "worker": worker, "label": label, **others}
+        roles = dict.fromkeys(("sequence", "position", "weight", "order"))
+        roles |= {"item": item, "worker": worker, "label": label}
         table = translate(table, form, {**roles, "gold": None})
         if label is None and table.preferred.get("label") is None:
             roles["label"] = find_sets_column(table)
