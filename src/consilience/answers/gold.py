@@ -101,9 +101,7 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
             raise InputError(f"{table.name} holds no label.")
         item = match_items(table, responses, known)
         used = known & (item >= 0)
-        code = find_classes(column, classes, responses.normalised)
-        if responses.is_ordered:
-            code = find_nearest(column, code, classes, used)
+        code = find_classes(column, classes, responses.normalised, used if responses.is_ordered else None)
         unknown = known & (code < 0)
         if unknown.any():
             raise InputError(
@@ -176,34 +174,39 @@ def find_label(table: Table, parameter: str | None = None) -> str:
     return table.need("known label", parameter=parameter)
 
 
-def find_classes(labels: Column, classes: Values, normalised: bool = False) -> Indices:
-    """The class of each label, or -1; normalised labels are the same in any spelling."""
+def find_classes(labels: Column, classes: Values, normalised: bool = False, on_scale: Truths | None = None) -> Indices:
+    """The class of each label, or -1.
+
+    Parameters
+    ----------
+    labels, classes
+        Labels, and what they may be.
+    normalised : bool
+        Whether labels are the same in any spelling.
+    on_scale : boolean array, optional
+        Given if classes are levels of a scale: a number between two of them then is of the nearest, halfway of the
+        lower. A warning counts those that are marked here.
+    """
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
     code = lookup(classes, labels)
     for respelled in (plain_labels, whole_numbers):  # "True" where the classes are "true" and "false"; "1.0" for 1
         if (code < 0).any():
             code = np.where(code < 0, lookup(classes, respelled(labels)), code)
-    return code
-
-
-def find_nearest(labels: Column, code: Indices, classes: Values, used: Truths) -> Indices:
-    """The class of each label, and of a number between two levels of a scale the nearest; halfway the lower.
-
-    A warning says how many of those that are used are between levels.
-    """
-    levels, rows, nearest = to_numbers(classes), np.flatnonzero((code < 0) & is_present(labels)), code.copy()
-    if levels is not None:
-        for row, label in zip(rows.tolist(), to_values(labels)[rows].tolist(), strict=True):
-            value = to_number(label)
-            if value is not None and levels.min() < value < levels.max():
-                nearest[row] = np.lexsort((levels, np.abs(levels - value)))[0]
-    n_between = int((used & (nearest != code)).sum())
+    levels = None if on_scale is None else to_numbers(classes)
+    if on_scale is None or levels is None:
+        return code
+    rows = np.flatnonzero((code < 0) & is_present(labels))
+    numbers = [to_number(label) for label in to_values(labels)[rows].tolist()]
+    between = [value is not None and levels.min() < value < levels.max() for value in numbers]
+    for row, value in zip(rows[between].tolist(), np.array(numbers)[between].tolist(), strict=True):
+        code[row] = np.lexsort((levels, np.abs(levels - value)))[0]
+    n_between = int(on_scale[rows[between]].sum())
     if n_between:
         lie, count = ("lies", "counts") if n_between == 1 else ("lie", "count")
         known = plural(n_between, "known label")
         warn_of(f"{known} {lie} between levels and {count} as the nearest, the lower of two.")
-    return nearest
+    return code
 
 
 def _read_random(table: Table, known: Truths) -> Truths:
@@ -268,7 +271,6 @@ def find_strange(answers: Answers, labels: Column) -> list[Any]:
     _, distinct = encode_in_order_of_appearance(labels)
     if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
         return list(distinct.tolist())
-    code = find_classes(to_column(distinct), answers.classes, answers.normalised)
-    if answers.is_ordered:
-        code = find_nearest(to_column(distinct), code, answers.classes, np.zeros(len(code), bool))
+    on_scale = np.zeros(len(distinct), bool) if answers.is_ordered else None
+    code = find_classes(to_column(distinct), answers.classes, answers.normalised, on_scale)
     return list(distinct[code < 0].tolist())

@@ -25,7 +25,7 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold
+from ..answers.gold import KEY_REMEDY, find_classes, find_label, open_gold
 from ..answers.items import read_positions
 from ..answers.tables import Table, is_table, key_roles, open_frame, read_figures
 from ..answers.tagging import looks_iob2
@@ -240,7 +240,7 @@ def compare_labels(
     if ordered:
         ranks = _find_levels(labels, known_labels, shown, levels)
         used = np.isin(np.arange(len(known_labels)), gold_row[both])
-        near = find_nearest(known_labels, find_classes(known_labels, ranks), ranks, used)
+        near = find_classes(known_labels, ranks, on_scale=used)
         texts = [str(each) for each in to_values(known_labels).tolist()]
         placed = [str(ranks[at]) if at >= 0 else text for at, text in zip(near.tolist(), texts, strict=True)]
         known_labels = to_column(placed)
