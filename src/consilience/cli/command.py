@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from ..errors import (
     LONGEST,
@@ -92,10 +91,6 @@ class Value(click.ParamType):  # type: ignore[type-arg]
         if found is None or not (choices or self.domain.accepts(found)):
             self.fail(f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
         return found
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 (click's signature)
-        """Choices that begin with a text."""
-        return [CompletionItem(each) for each in self.choices() if each.startswith(incomplete)]
 
 
 # A longer list of choices does not fit beside a flag, and is in the text.
