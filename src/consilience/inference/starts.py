@@ -239,9 +239,9 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
     k = lookup(names.classes, to_column(r.classes))
     silent = matrices.shape[2] > len(names.labels)
     if (label < 0).any() or (k < 0).any() or (r.silence_counts and not silent):
-        known = f"It has {listing(names.labels.tolist())}{' and silence' if silent else ''}."
+        has = f"It has {listing(names.labels.tolist())}{' and silence' if silent else ''}."
         raise InputError(
-            f"The model to start from does not know all labels and classes of these answers. {known}", keyword="start"
+            f"The model to start from does not know all labels and classes of these answers. {has}", keyword="start"
         )
     worker = lookup(names.workers, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
