@@ -427,7 +427,7 @@ def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Flo
     >>> remarks = pa.array(["few answers", "answers as if by chance; one label"])
     >>> accuracy = {"accuracy": [0.0, 0.4], "accuracy_low": [0.0, 0.3], "accuracy_high": [0.98, 0.5]}
     >>> rank_attention({"remarks": remarks, **{name: pa.array(values) for name, values in accuracy.items()}})
-    (array([10,  0]), array([0.49, 0.3 ]))
+    (array([9, 0]), array([0.49, 0.3 ]))
     """
     # What is missing is not a number.
     low, accuracy, high = (np.asarray(report[f"accuracy{end}"], float) for end in ("_low", "", "_high"))
