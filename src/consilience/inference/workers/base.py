@@ -306,8 +306,8 @@ class WorkerModel:
         if cls.needs_votes and responses.soft is None and responses.n_responses:
             raise ParameterError(
                 f"Workers of the kind {cls.name!r} give probabilities, and these answers are labels.",
-                Sentence("Read probabilities with {read}.", read=Python("Answers.from_probabilities")),
-                Sentence("Or fit with {workers}.", workers="confusion"),
+                Sentence("Use {workers}.", workers="confusion"),
+                Sentence("Or read probabilities with {read}.", read=Python("Answers.from_probabilities")),
                 keyword="workers",
             )
         return cls(responses.n_workers, class_of_label, n_classes, silence_counts, responses.silence_weight)
