@@ -66,11 +66,9 @@ class LabelStudio(Tool):
     def identify(self, entry: Entry) -> tuple[Id | None, object, object]:
         """Id and data of a task; the same data without an id may occur several times in a file."""
         task = entry.record
-        if "annotation_id" in task and "data" not in task:
-            entry.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
         if not isinstance(task.get("data"), dict):
             entry.fail(
-                "this is no task of Label Studio: 'data' is missing.",
+                "this is no task of Label Studio: 'data' is missing, as in the export JSON-MIN.",
                 "Export as JSON from Label Studio, or give a table as JSON lines.",
             )
         return task.get("id"), task["data"], entry.path
