@@ -121,7 +121,7 @@ def is_empty(frame):
     return empty.pop()
 
 
-@pytest.mark.filterwarnings("ignore:Moments cannot")
+@pytest.mark.filterwarnings("ignore:Moments do not determine")
 @pytest.mark.parametrize("model", [cs.DawidSkene, cs.MajorityVote, cs.MomentMatching])
 def test_one_answer_per_item_has_no_confidences(model, tmp_path):
     answers = pa.table(draw_single())

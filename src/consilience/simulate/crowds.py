@@ -524,7 +524,9 @@ class Crew:
             others_too = " (all workers but the copycats)" if copycats else ""
             expected = f"a whole number between 1 and {n_looking}{others_too}"
             raise parameter_error("answers_per_item", "simulate", expected, per_item)
-        n_good = {"most": min(int(n_workers) // 2 + 1, n_honest), "all": n_honest}.get(str(good), good)
+        n_good = good
+        if isinstance(good, str):
+            n_good = {"most": min(int(n_workers) // 2 + 1, n_honest), "all": n_honest}.get(good, good)
         if not (is_whole(n_good) and 0 <= n_good <= n_honest):
             expected = f"'most', 'all' or a number of workers between 0 and {n_honest}"
             raise parameter_error("good", "simulate", expected, good)
