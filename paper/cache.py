@@ -27,7 +27,7 @@ from .experiment import Job, Record
 LIBRARY = Path(consilience.__file__).parent
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "nltk")
 # What only shows results: parts of the library, and modules of this folder.
-SHOWS = ("cli", "reporting")
+SHOWS = ("cli", "documents")
 SHOWS_HERE = ("drawing", "markdown")
 
 

@@ -157,7 +157,7 @@ def test_known_labels_between_levels_are_the_nearest(tmp_path):
     }
 
 
-@pytest.mark.filterwarnings("ignore:Moments cannot identify")
+@pytest.mark.filterwarnings("ignore:Moments do not determine")
 @pytest.mark.parametrize("model", [cs.DawidSkene, cs.MajorityVote, cs.MomentMatching, cs.HiddenMarkov])
 def test_medians_need_an_order(model):
     table = in_words(draw_ratings()[1])

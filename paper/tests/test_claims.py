@@ -254,7 +254,7 @@ STATEMENTS = [
     ),
     (
         "docs/sequences.md",
-        "each of the couplings 0, 0.1, 0.25, 0.5 and 1",
+        "the couplings 0, 0.1, 0.25, 0.5 and 1",
         lambda: COUPLINGS == (0, 0.1, 0.25, 0.5, 1),
     ),
     (
