@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime
 
 import consilience as cs
 from consilience.rankings import likelihood
+from consilience.rankings.bradley_terry import find_parts
 from consilience.rankings.likelihood import (
     count_verdicts,
     find_covariance,
@@ -20,12 +21,15 @@ from consilience.rankings.likelihood import (
     search,
 )
 
-# Of scores, ties, discriminations and biases.
-SPREADS = np.array([1.3, 2.0, 0.6, 0.4])
+# Of scores, ties, discriminations, biases and effects.
+SPREADS = np.array([1.3, 2.0, 0.6, 0.4, 0.9])
 
 
-def small(seed=0, n=60):
-    return cs.simulate.comparisons(n, n_candidates=4, n_judges=3, per_item=3, seed=seed).comparisons
+def small(seed=0, n=60, group=False):
+    data = cs.simulate.comparisons(n, n_candidates=4, n_judges=3, per_item=3, seed=seed).comparisons
+    if group:
+        data = replace(data, group=(data.worker > 0).astype(np.int32), groups=np.array(["f", "g"], object))
+    return data
 
 
 def rank_rows(scores, part):
@@ -39,10 +43,23 @@ def somewhere(cells, seed=1):
     return vector + np.random.default_rng(seed).normal(0, 0.5, len(vector)) * cells.learned
 
 
+def list_effects(data):
+    """The effect of each row by its name, None for those that share none; and its sign."""
+    names = [(g, *sorted((a, b)), i) for g, a, b, i in zip(data.group, data.left, data.right, data.item, strict=True)]
+    shared = sorted({name for name in names if names.count(name) > 1})
+    sign = np.where(data.left < data.right, 1, -1)
+    return [shared.index(name) if name in shared else None for name in names], sign
+
+
 def slow_z(data, vector, row):
     c, m = data.n_candidates, data.n_workers
     judge = c + 1 + data.worker[row]
-    return vector[judge] * (vector[data.left[row]] - vector[data.right[row]]) + vector[judge + m]
+    z = vector[judge] * (vector[data.left[row]] - vector[data.right[row]]) + vector[judge + m]
+    if data.group is not None:
+        effects, sign = list_effects(data)
+        if effects[row] is not None:
+            z += sign[row] * vector[c + 1 + 2 * m + effects[row]]
+    return z
 
 
 def slow_loss(data, cells, vector):
@@ -55,18 +72,21 @@ def slow_loss(data, cells, vector):
     return total + np.sum(((vector - cells.mean) / SPREADS[cells.kind])[cells.learned] ** 2) / 2
 
 
+@pytest.mark.parametrize("group", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_loss_is_the_sum_over_verdicts(weighted):
-    data = small()
+def test_the_loss_is_the_sum_over_verdicts(group, weighted):
+    data = small(group=group)
     if weighted:
         data = replace(data, weight=np.random.default_rng(0).uniform(0.2, 3, data.n_comparisons))
     cells = count_verdicts(data, True, True)
     vector = somewhere(cells)
+    assert cells.learned[-1] == group
     assert find_loss(cells, vector, SPREADS)[0] == pytest.approx(slow_loss(data, cells, vector), rel=1e-12)
 
 
-def test_the_gradient_is_that_of_the_loss():
-    cells = count_verdicts(small(), True, True)
+@pytest.mark.parametrize("group", [False, True])
+def test_the_gradient_is_that_of_the_loss(group):
+    cells = count_verdicts(small(group=group), True, True)
     vector = somewhere(cells)
     slow = approx_fprime(vector, lambda each: find_loss(cells, each, SPREADS)[0], 1e-6)
     assert find_loss(cells, vector, SPREADS)[1] == pytest.approx(slow * cells.learned, abs=1e-3)
@@ -130,7 +150,7 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
             mine = replace(data.keep(np.flatnonzero(data.worker == judge)), workers=data.workers)
             own = slow_curvature_of_judge(mine, vector, spreads, judge)
             logdet += np.linalg.slogdet(own)[1]
-        sizes = np.array([40, 0, 39, 40])
+        sizes = np.array([40, 0, 39, 40, 0])
         added = likelihood.ADDED * (np.log(spreads) + likelihood.USUAL**2 / (2 * spreads**2))
         return -find_loss(cells, vector, spreads)[0] - sizes @ np.log(spreads) - logdet / 2 - added[[0, 2, 3]].sum()
 
@@ -196,6 +216,28 @@ def test_sides_that_are_swapped_swap_the_bias():
 
 
 # ------------------------------------------------------------------------------------------------ what the model is for
+
+
+def test_a_family_does_not_count_as_many_judges():
+    """Ten copies of one judge: in one family they tell hardly more than one, else they seem to tell far more."""
+    single = cs.simulate.comparisons(200, n_candidates=4, n_judges=3, coin_tossers=0, bias=0, seed=2).comparisons
+    copied = np.repeat(np.flatnonzero(single.worker == 0), 10)
+    rows = np.append(np.flatnonzero(single.worker > 0), copied)
+    worker = single.worker[rows] + 9
+    worker[worker == 9] = np.tile(np.arange(10), len(copied) // 10)
+    many = replace(single.keep(rows), worker=worker, workers=np.arange(12))
+    family = replace(many, group=np.maximum(worker - 9, 0), groups=np.arange(3))
+    once, naive, shared = (find_error(data) for data in (single, many, family))
+    assert naive < 0.7 * once
+    assert shared > 0.85 * once
+
+
+def find_error(data):
+    """The mean error of the scores by the curvature, without items, relative to the spread of the scores."""
+    cells = count_verdicts(data, False, False)
+    vector, spreads, *_ = fit(cells, 500, 1e-4)
+    covariance, _ = find_covariance(cells, find_curvature(cells, vector, spreads), find_parts(data))
+    return np.sqrt(np.diag(covariance)).mean() / vector[: data.n_candidates].std()
 
 
 def test_parts_that_were_never_compared():

@@ -211,6 +211,7 @@ def rank(
     winner: str | None = None,
     worker: str | None = None,
     item: str | None = None,
+    group: str | None = None,
     weight: str | None = None,
     gold: Any = None,
     *,
@@ -232,7 +233,7 @@ def rank(
     comparisons : table, path or Comparisons
         One row per verdict: two candidates, and which of them won. Or one row per judge, item and candidate, with a
         score or a rank.
-    left, right, winner, worker, item, weight, candidate, score, rank : str, optional
+    left, right, winner, worker, item, group, weight, candidate, score, rank : str, optional
         Names of columns; see `Comparisons.from_frame`.
     gold : table, path or dict, optional
         Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.

@@ -439,6 +439,7 @@ OPTIONS: dict[str, Option] = {
     "right": Option(COLUMN, "Column of the candidates on the right, if not right, model_b or the like.", main=True),
     "winner": Option(COLUMN, "Column of who won, if not winner, label, verdict or the like.", main=True),
     "rank.item": Option(COLUMN, "Column of what is compared on, such as prompts, if not item, task or the like."),
+    "group": Option(COLUMN, "Column of families of judges, such as the model behind several prompts."),
     "rank.weight": Option(COLUMN, "Column of how many verdicts a row stands for."),
     "candidate": Option(COLUMN, "Column of candidates, in a table with a row for each judge, item and candidate."),
     "score": Option(COLUMN, "Column of their scores; higher ones are better."),

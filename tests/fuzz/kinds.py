@@ -172,6 +172,7 @@ def draw_comparisons(rng: Rng) -> Drawn:
     named = {}
     for role, values in {
         "item": [f"prompt {i // 3}" for i in range(n)],
+        "group": [w[0] for w in workers],
         "weight": rng.choice([0.5, 1.0, 1e6, 1e-300], size=n).tolist(),
     }.items():
         if rng.random() < 0.25:

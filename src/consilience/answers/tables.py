@@ -94,6 +94,7 @@ _NAMES = {
     "left": ("left model_a candidate_a option_a response_a system_a",),
     "right": ("right model_b candidate_b option_b response_b system_b",),
     "winner": ("winner preference preferred verdict label answer choice result",),
+    "group": ("group family",),
     # In a table of scores or ranks of candidates.
     "candidate": ("candidate model system option variant",),
     "score": ("score rating grade points",),

@@ -207,7 +207,7 @@ def fuse_answers() -> None:
     "fuse:run_rank",
     "source...",
     options=f"output report save {PRINTING}",
-    columns="left right winner worker item weight",
+    columns="left right winner worker item group weight",
     scores_instead_of_verdicts="candidate score rank",
     known_verdicts="gold",
     model="discrimination position_bias max_iter seed",

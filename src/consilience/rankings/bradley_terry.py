@@ -32,7 +32,7 @@ from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_rankin
 MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
-COUNTS = ("comparisons", "items", "known", "weight", "ties")
+COUNTS = ("comparisons", "items", "groups", "known", "weight", "ties")
 # The Elo scale: a lead of 400 is a chance of 10 to 1; the mean is 1000.
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
 # So many items show how verdicts on one item hang together; with many candidates, so many for each.
@@ -110,14 +110,14 @@ class Ranking:
         The share of verdicts other than ties in the order of the ranking; that of ties; and how often the left one was
         preferred, without ties. What is not known is NaN.
     counts : dict
-        What was counted of all verdicts: "comparisons", "items", "known" verdicts, the "weight" of all, and
+        What was counted of all verdicts: "comparisons", "items", "groups", "known" verdicts, the "weight" of all, and
         that of "ties".
     has_workers, has_positions : bool
         Whether it is known who gave which verdict, and whether left and right mean anything.
     log_tie : float
         The log of the weight of ties, minus infinity if there are none.
     spreads : tuple of float
-        Standard deviations that were learned: of scores, discriminations and biases.
+        Standard deviations that were learned: of scores, discriminations, biases, and of what families share.
     """
 
     candidates: Values
@@ -141,7 +141,7 @@ class Ranking:
     has_workers: bool
     has_positions: bool
     log_tie: float
-    spreads: tuple[float, float, float]
+    spreads: tuple[float, float, float, float]
     n_iter: int
     converged: bool
     backend: str
@@ -532,7 +532,7 @@ class BradleyTerry(Standalone[Ranking]):
             sum_by(data.worker, weight * rows, m) for rows in (1.0, decided, agrees, data.verdict == LEFT, tied)
         )
         n_known = 0 if known is None else known.n_comparisons
-        of_all = data.n_comparisons, data.n_items, n_known
+        of_all = data.n_comparisons, data.n_items, len(data.groups), n_known
         counts = dict(zip(COUNTS, (*of_all, float(weight.sum()), float(weight[tied].sum())), strict=True))
         error = np.sqrt(curvature.variance * cells.learned)
         with np.errstate(invalid="ignore"):
@@ -558,7 +558,9 @@ class BradleyTerry(Standalone[Ranking]):
                 has_workers=data.has_workers,
                 has_positions=data.has_positions,
                 log_tie=float(vector[data.n_candidates]),
-                spreads=tuple(spreads[[likelihood.SCORE, likelihood.DISCRIMINATION, likelihood.BIAS]].tolist()),
+                spreads=tuple(
+                    spreads[[likelihood.SCORE, likelihood.DISCRIMINATION, likelihood.BIAS, likelihood.EFFECT]].tolist()
+                ),
                 n_iter=n_iter,
                 converged=converged,
                 backend=data.backend,

@@ -66,6 +66,10 @@ class Comparisons:
         0 if the left one was preferred, 1 for the right one, 2 for a tie.
     item : int32 array or None
         What each comparison is about, such as a prompt.
+    group : int32 array or None
+        The family of judges that the judge belongs to, as an index into `groups`.
+    groups : ndarray
+        Ids of the families.
     weight : float64 array or None
         How many verdicts a row stands for.
     has_positions : bool
@@ -91,6 +95,8 @@ class Comparisons:
     candidates: Values
     workers: Values
     item: Codes | None = None
+    group: Codes | None = None
+    groups: Values = field(default_factory=lambda: np.empty(0, object))
     weight: Floats | None = None
     has_positions: bool = True
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +112,7 @@ class Comparisons:
         winner: str | None = None,
         worker: str | None = None,
         item: str | None = None,
+        group: str | None = None,
         weight: str | None = None,
         candidate: str | None = None,
         score: str | None = None,
@@ -125,6 +132,8 @@ class Comparisons:
         worker, item : str, optional
             Columns of judges, and of what the candidates are compared on, such as prompts. By default they are found
             by the names that `Answers.from_frame` looks for. Both may be missing.
+        group : str, optional
+            Column of families of judges, such as the language model behind several prompts.
         weight : str, optional
             Column of how many verdicts a row stands for: any number above 0.
         candidate, score, rank : str, optional
@@ -172,19 +181,20 @@ class Comparisons:
 
     def keep(self, rows: Indices) -> Comparisons:
         """Some of the verdicts, with all candidates and judges."""
-        names = ("left", "right", "verdict", "worker", "item", "weight")
+        names = ("left", "right", "verdict", "worker", "item", "group", "weight")
         arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
         return replace(self, **{name: array[rows] for name, array in arrays.items()})
 
     def add_known(self, known: Comparisons) -> Comparisons:
         """The verdicts with known ones on the same candidates, as those of one judge more.
 
-        A known verdict is an item of its own.
+        A known verdict is an item of its own, and belongs to no family.
         """
         own = np.arange(known.n_comparisons, dtype=np.int32)
         more = {name: getattr(known, name) for name in ("left", "right", "verdict")}
         more["worker"] = np.full_like(own, self.n_workers)
         more |= {} if self.item is None else {"item": self.n_items + own}
+        more |= {} if self.group is None else {"group": len(self.groups) + own}
         joined: dict[str, Any] = {name: np.append(getattr(self, name), each) for name, each in more.items()}
         if self.weight is not None or known.weight is not None:
             joined["weight"] = np.append(self.weights, known.weights)
@@ -285,12 +295,18 @@ def read_judges(table: Table, names: Mapping[str, str | None], columns: dict[str
         name = table.find(role, names[role])
         if name is not None and (names[role] is not None or name not in taken):
             roles[role] = name
+    if names["group"] is not None:
+        roles["group"] = table.need("group", names["group"], parameter="group")
+        roles.setdefault("worker", roles["group"])  # a family without members is one judge
     found: dict[str, Any] = {"worker": np.zeros(table.n_rows, np.int32), "workers": np.array([""], object)}
     if "worker" in roles:
         who = table.values(roles["worker"], "Every verdict must say who gave it: fill it in.")
         found["worker"], found["workers"] = encode_sorted(who)
     if "item" in roles:
         found["item"] = encode_in_order_of_appearance(table.values(roles["item"], "Fill it in, or drop the row."))[0]
+    if "group" in roles and roles["group"] != roles["worker"]:
+        families = table.values(roles["group"], "Every judge needs a family: fill it in.")
+        found["group"], found["groups"] = encode_sorted(families)
     return {**found, "columns": roles, "backend": table.backend}
 
 
@@ -418,7 +434,7 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             Sentence("Name the columns with {worker} and {item}."),
         )
     lead = np.sign(good[first] - good[second])
-    found |= {name: found[name][first] for name in ("worker", "item") if name in found}
+    found |= {name: found[name][first] for name in ("worker", "item", "group") if name in found}
     found |= {"left": who[first], "right": who[second], "verdict": np.choose(lead.astype(int) + 1, [RIGHT, TIE, LEFT])}
     winners = "lower ranks" if by_rank else "higher scores"
     return {**found, "candidates": candidates, "weight": weight, "has_positions": False, "winners": winners}

@@ -3,12 +3,13 @@ r"""Bradley-Terry with ties and judges: the likelihood of verdicts, its maximum,
 Judge m sees the candidates l (left) and r (right), and prefers one of them or calls it a tie. With the scores s of the
 candidates, the discrimination d and the position bias g of the judge, and :math:`\nu` for ties (Davidson),
 
-.. math:: z = d_m (s_l - s_r) + g_m, \qquad \text{left} : \text{right} : \text{tie} = e^{z/2} : e^{-z/2} : \nu
+.. math:: z = d_m (s_l - s_r) + g_m + h, \qquad \text{left} : \text{right} : \text{tie} = e^{z/2} : e^{-z/2} : \nu
 
-A judge who tosses coins has d near 0 and stops counting, a contrarian has a negative d.
+A judge who tosses coins has d near 0 and stops counting, a contrarian has a negative d. All verdicts of one family of
+judges on one pair (and item) share an effect h: twenty prompts of one model are not twenty judges.
 
 **Priors.** :math:`s \sim N(0, \sigma_s^2)`, :math:`d \sim N(1, \sigma_d^2)`, :math:`g \sim N(0, \sigma_g^2)`,
-:math:`\log \nu \sim N(0, 2^2)`. The mean of the learned d is 1: scores times a factor and
+:math:`h \sim N(0, \tau^2)`, :math:`\log \nu \sim N(0, 2^2)`. The mean of the learned d is 1: scores times a factor and
 discriminations divided by it would fit as well, and with many candidates the scores would go to 0.
 
 **Fit.** The estimate is the maximum of the posterior, by L-BFGS, among those whose learned discriminations have the
@@ -20,8 +21,8 @@ not decide. A joint maximum would not do: it is at a variance of 0.
 with K the sum over items of the squared gradients (and of the priors' part), each without what the parameters of the
 judges explain.
 
-All parameters are one vector: scores, log weight of ties, discriminations, biases. A cell meets four of them: two
-scores, and the discrimination and bias of its judge.
+All parameters are one vector: scores, log weight of ties, discriminations, biases, effects. A cell meets five of them:
+two scores, and the discrimination, bias and effect of its judge.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from ..kernels import Floats, Integers, Truths
 from .comparisons import LEFT, RIGHT, TIE, Comparisons
 
 # Kinds of parameters, in their order in the vector.
-SCORE, LOG_TIE, DISCRIMINATION, BIAS = range(4)
+SCORE, LOG_TIE, DISCRIMINATION, BIAS, EFFECT = range(5)
 # Their usual spreads. That of ties is not learned.
-USUAL = np.array([1.0, 2.0, 0.7, 0.5])
+USUAL = np.array([1.0, 2.0, 0.7, 0.5, 0.5])
 # The discrimination of the judge who gives known verdicts.
 KNOWN = 10.0
 # Entries of a matrix of judges and candidates that are held at a time.
@@ -58,12 +59,14 @@ INTERVAL, WIDTH = (0.025, 0.975), 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class VerdictCells:
-    """Verdicts that were summed: all of one judge on one pair, and about one item if items are kept apart.
+    """Verdicts that were summed: all of one judge on one pair, and of one effect and item if there are any.
 
     Attributes
     ----------
-    columns : ndarray of shape (4, R)
-        Where in the vector of parameters are the scores of left and right, discrimination and bias.
+    columns : ndarray of shape (5, R)
+        Where in the vector of parameters are the scores of left and right, discrimination, bias and effect.
+    sign : ndarray of shape (R,)
+        Whether the effect is for the left (1) or the right (-1); 0 if there is none.
     n, lead, ties : ndarray of shape (R,)
         The number of verdicts, those for the left less those for the right, and ties.
     first : ndarray of shape (R,)
@@ -79,6 +82,7 @@ class VerdictCells:
     """
 
     columns: Integers
+    sign: Floats
     n: Floats
     lead: Floats
     ties: Floats
@@ -90,41 +94,56 @@ class VerdictCells:
 
 
 def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_item: bool = False) -> VerdictCells:
-    """Sum verdicts over rows of the same judge and pair (and item).
+    """Sum verdicts over rows of the same judge, pair and effect (and item).
 
     Judges beyond those of `data.workers` are sources of known verdicts. The discrimination of a single judge is the
     scale of the scores, and is not learned.
     """
-    n_workers, n_candidates = data.n_workers, data.n_candidates
-    keys = [data.worker, data.left, data.right, *([data.item] if by_item and data.item is not None else [])]
-    code, first = group_rows(*keys)
+    n_rows, n_workers, n_candidates = data.n_comparisons, data.n_workers, data.n_candidates
+    effect, sign, n_effects = np.full(n_rows, -1), np.zeros(n_rows), 1
+    if data.group is not None:
+        low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
+        code, _, count = group_rows(data.group, low, high, *([] if data.item is None else [data.item]))
+        shared = count > 1
+        effect = np.where(shared, np.cumsum(shared) - 1, -1)[code]
+        sign = np.where(effect < 0, 0.0, np.where(data.left == low, 1.0, -1.0))
+        n_effects = max(1, int(shared.sum()))
+    keys = [data.worker, data.left, data.right, effect + 1]
+    code, first, _ = group_rows(*keys, *([data.item] if by_item and data.item is not None else []))
     n_left, n_right, ties = (
         sum_by(code, data.weights * (data.verdict == verdict), len(first)) for verdict in (LEFT, RIGHT, TIE)
     )
     n_judges = max(n_workers, int(data.worker.max()) + 1)
-    sizes = (n_candidates, 1, n_judges, n_judges)
+    sizes = (n_candidates, 1, n_judges, n_judges, n_effects)
     start = np.cumsum([0, *sizes])
-    kind = np.repeat(np.arange(4), sizes)
+    kind = np.repeat(np.arange(5), sizes)
     is_worker = np.arange(n_judges) < n_workers
-    of_judges = is_worker & discrimination & (n_workers > 1), is_worker & bias
-    learned = np.concatenate([np.ones(n_candidates, bool), [bool(ties.any())], *of_judges])
+    learned = np.concatenate(
+        [
+            np.ones(n_candidates, bool),
+            [bool(ties.any())],
+            is_worker & discrimination & (n_workers > 1),
+            is_worker & bias,
+            np.full(n_effects, bool(sign.any())),
+        ]
+    )
     mean = np.where(kind == DISCRIMINATION, 1.0, 0.0)
     mean[start[DISCRIMINATION] : start[BIAS]][~is_worker] = KNOWN
     if not ties.any():
         mean[n_candidates] = -np.inf
-    places = [data.left, data.right, data.worker, data.worker]
-    offsets = start[[SCORE, SCORE, DISCRIMINATION, BIAS]]
+    places = [data.left, data.right, data.worker, data.worker, np.maximum(effect, 0)]
+    offsets = start[[SCORE, SCORE, DISCRIMINATION, BIAS, EFFECT]]
     columns = np.array([place[first] + offset for place, offset in zip(places, offsets, strict=True)])
     n = n_left + n_right + ties
-    return VerdictCells(columns, n, n_left - n_right, ties, first, sizes, kind, learned, mean)
+    return VerdictCells(columns, sign[first], n, n_left - n_right, ties, first, sizes, kind, learned, mean)
 
 
-def group_rows(*keys: Integers) -> tuple[Integers, Integers]:
-    """One code for each combination of keys, in their order, and the first row of each code.
+def group_rows(*keys: Integers) -> tuple[Integers, Integers, Integers]:
+    """One code for each combination of keys, in their order; the first row of each code, and how many rows it has.
 
-    >>> code, first = group_rows(np.array([1, 0, 1, 1]), np.array([0, 5, 5, 0]))
-    >>> code.tolist(), first.tolist()
-    ([1, 0, 2, 1], [1, 0, 2])
+    >>> code, first, count = group_rows(np.array([1, 0, 1, 1]), np.array([0, 5, 5, 0]))
+    >>> code.tolist(), first.tolist(), count.tolist()
+    ([1, 0, 2, 1], [1, 0, 2], [1, 2, 1])
     """
     joint = np.zeros(len(keys[0]), np.int64)
     for key in keys:
@@ -132,8 +151,8 @@ def group_rows(*keys: Integers) -> tuple[Integers, Integers]:
         if int(joint.max(initial=0)) >= 2**62 // width:  # too many for 64 bits: only those that occur are counted
             joint = np.unique(joint, return_inverse=True)[1]
         joint = joint * width + key
-    _, first, code = np.unique(joint, return_index=True, return_inverse=True)
-    return code, first
+    _, first, code, count = np.unique(joint, return_index=True, return_inverse=True, return_counts=True)
+    return code, first, count
 
 
 def find_odds(z: Floats, log_tie: float) -> tuple[Floats, Floats, Floats]:
@@ -156,11 +175,11 @@ def find_odds(z: Floats, log_tie: float) -> tuple[Floats, Floats, Floats]:
 
 
 def find_slopes(cells: VerdictCells, vector: Floats) -> tuple[Floats, Floats]:
-    """The log odds z of each cell, and their derivatives by the four parameters of the cell, (4, R)."""
-    left, right, discrimination, bias = vector[cells.columns]
+    """The log odds z of each cell, and their derivatives by the five parameters of the cell, (5, R)."""
+    left, right, discrimination, bias, effect = vector[cells.columns]
     ahead = left - right
-    z = discrimination * ahead + bias
-    return z, np.stack([discrimination, -discrimination, ahead, np.ones_like(z)])
+    z = discrimination * ahead + bias + cells.sign * effect
+    return z, np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
 
 
 def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
@@ -211,8 +230,12 @@ class Curvature:
 
 
 def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curvature:
-    """The expected curvature of the negative log posterior at an estimate."""
-    c, _, m, _ = cells.sizes
+    r"""The expected curvature of the negative log posterior at an estimate.
+
+    A shared effect takes its share of the information of n verdicts: they count
+    :math:`1 / (1 + \tau^2 \sum \kappa)` each, which is exact if they are alike.
+    """
+    c, _, m, _, n_effects = cells.sizes
     n_inner, size = c + 1, len(vector)
     precision = spreads[cells.kind] ** -2.0 * cells.learned
     precision[c] = spreads[LOG_TIE] ** -2.0
@@ -222,6 +245,9 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     # The variance of 1/2, -1/2 or 0 for left, right and tie; and its covariance with a tie.
     weight = cells.n * ((1 - tie) - lead**2) / 4
     with_tie = -cells.n * tie * lead / 2
+    gain = np.bincount(cells.columns[4], weight * slopes[4] ** 2, size)
+    share = 1 / (1 + (spreads[EFFECT] * slopes[4]) ** 2 * gain[cells.columns[4]])
+    weight, with_tie = weight * share, with_tie * share
 
     left, right, discrimination = cells.columns[:3]
     pairs = np.bincount(left * c + right, weight * slopes[0] ** 2, c * c).reshape(c, c)
@@ -260,7 +286,8 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     for start in range(0, 2 * m, at_once):
         some = by_judge[start : start + at_once].toarray()
         of_judges[start : start + at_once] += np.einsum("ij,ij->i", some @ inverse, some)
-    variance = np.concatenate([np.diag(inverse)[:n_inner], of_judges])
+    of_effects = 1 / (gain[size - n_effects :] + spreads[EFFECT] ** -2.0)
+    variance = np.concatenate([np.diag(inverse)[:n_inner], of_judges, of_effects])
     return Curvature(schur, inverse, explained, precision, np.maximum(variance, 0.0))  # rounding may leave less than 0
 
 
@@ -296,14 +323,14 @@ def fit(
             vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
         start = vector, USUAL, 0
     vector, spreads, n_iter = start
-    n_learned = np.bincount(cells.kind, cells.learned, 4)
-    n_free = n_learned - (n_learned > 0) * (np.arange(4) == DISCRIMINATION)  # their mean is given
+    n_learned = np.bincount(cells.kind, cells.learned, 5)
+    n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
     for number in range(ROUNDS):
         vector, n_more, converged = search(cells, vector, spreads, max_iter, tol)
         n_iter += n_more
         variance = find_curvature(cells, vector, spreads).variance
         off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
-        squares = np.bincount(cells.kind, (off**2 + variance) * cells.learned, 4)
+        squares = np.bincount(cells.kind, (off**2 + variance) * cells.learned, 5)
         learned = np.maximum(np.sqrt((ADDED * USUAL**2 + squares) / (ADDED + n_free)), LEAST_SPREAD)
         learned[LOG_TIE] = USUAL[LOG_TIE]
         change = float(np.abs(np.log(learned / spreads)).max())
@@ -406,7 +433,7 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Cur
     z, slopes = find_slopes(cells, vector)
     tie, lead, _ = find_odds(z, float(vector[c]))
     slopes *= cells.learned[cells.columns] * (cells.n * lead - cells.lead) / 2
-    places = np.tile(item, 5), np.append(cells.columns.ravel(), np.full(len(item), c))
+    places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
     entries = np.append(slopes.ravel(), cells.n * tie - cells.ties)
     gradients = csr_array(coo_array((entries, places), shape=(n_looked, len(vector))))
     inner, outer = gradients[:, : c + 1], gradients[:, c + 1 : c + 1 + n_columns]

@@ -220,7 +220,7 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
     by = f" by {plural(n_judges, 'judge')}" if found.has_workers else ""
     about = f" about {plural(int(counts['items']), 'item')}" if counts["items"] else ""
     why = "as weights say" if found.has_positions else "the pairs of a list of n candidates count as n - 1"
-    counted = {name: counts[name] for name in ("items", "weight")}
+    counted = {name: counts[name] for name in ("items", "groups", "weight")}
     counted |= {"has_workers": found.has_workers, "has_positions": found.has_positions}
     facts = [
         Fact("columns", "Columns", found.columns, format_columns(found.columns)),
