@@ -70,8 +70,9 @@ BAD = [
     ("prior", "flat", "'learn', 'uniform' or 2 probabilities that sum to 1 (classes: 'cat', 'dog')"),
     ("prior", [0.5, 0.6], "'learn', 'uniform' or 2 probabilities"),
     ("prior", [0.5, 0.25, 0.25], "'learn', 'uniform' or 2 probabilities"),
-    ("prior", {"cat": 0.5, "dog": 0.5}, "an array in the order of the classes, without names"),
-    ("prior", pd.Series({"cat": 0.5, "dog": 0.5}), "an array in the order of the classes, without names"),
+    ("prior", {"cat": 0.5, "dog": 0.6}, "'learn', 'uniform' or 2 probabilities"),
+    ("prior", {"cat": 1.0}, "a probability for each of the classes 'cat', 'dog'"),
+    ("prior", {"cat": 0.5, "dog": 0.25, "pig": 0.25}, "a probability for each of the classes 'cat', 'dog'"),
     ("start", None, "of shape (3, 2, 2) (workers, classes, labels) whose rows sum to 1"),
     ("start", np.full((2, 2, 2), 0.5), "of shape (3, 2, 2)"),
 ]
@@ -377,6 +378,16 @@ def test_fuse_takes_parameters_of_the_model():
         cs.fuse(answers, coupling=1.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'estmation'"):
         cs.fuse(answers, estmation="em")
+
+
+@pytest.mark.parametrize("named", [{1: 0.1, 0: 0.9}, {"1": 0.1, "0": 0.9}, pd.Series({1: 0.1, 0: 0.9})], ids=str)
+def test_a_prior_that_names_the_classes_is_put_in_their_order(named, tmp_path):
+    r = sequence_answers()
+    expected = cs.HiddenMarkov(coupling=0.5, prior=[0.9, 0.1]).fit(r).posterior_
+    by_name = cs.HiddenMarkov(coupling=0.5, prior=named).fit(r)
+    np.testing.assert_array_equal(by_name.posterior_, expected)
+    by_name.save(tmp_path / "model")
+    np.testing.assert_array_equal(renew(cs.load(tmp_path / "model")).fit(r).posterior_, expected)
 
 
 @pytest.mark.parametrize(("fitted", "changed"), [("sequential", "confusion"), ("confusion", "sequential")])

@@ -40,7 +40,7 @@ def test_help_lists_every_option_once_in_groups_whose_texts_are_aligned():
         options = [each.opts[-1] for each in command.params if isinstance(each, click.Option)]
         everything = "--help-all" if "--help-all" in options else "--help"
         shown = run(*names, everything).stdout.partition("\nOptions:\n")[2].partition("\n  Examples:\n")[0]
-        assert sorted(re.findall(r"^  (?:-\w, )?(--?[\w-]+)", shown, re.MULTILINE)) == sorted([*options, "--help"])
+        assert sorted(re.findall(r"^  (?:--?\w+, )?(--?[\w-]+)", shown, re.MULTILINE)) == sorted([*options, "--help"])
         starts = {found.end() for line in shown.splitlines() if (found := re.match(r" {8,}|  -.*?  +", line))}
         assert len(starts) == 1
     titles = re.findall(r"^(\S.*):$", run("fuse", "--help-all").stdout, re.MULTILINE)

@@ -182,6 +182,8 @@ def test_labels_of_several_questions_are_evaluated(tmp_path, sign):
         assert again["Answer.spam"].accuracy == judged["Answer.spam"].accuracy
         shown = run("evaluate", str(path), str(tmp_path / "known.csv"), "--separator", sign)
         assert shown.stdout.count("Items compared") == 2
+        with pytest.raises(cs.errors.InputError, match=r"tags.*Say what stands between tags with separator"):
+            cs.evaluate(str(path), str(tmp_path / "known.csv"))
 
 
 def test_clear_errors():
@@ -241,7 +243,7 @@ def test_the_command_line_fuses_several_questions(tmp_path):
     done = run(
         "fuse",
         tmp_path / "batch.csv",
-        "--label",
+        "--labels",
         "Answer.*",
         *written,
         "--report",

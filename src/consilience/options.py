@@ -276,7 +276,11 @@ OPTIONS: dict[str, Option] = {
     "item": Option(COLUMN, "Column of items, if not item, task, id or the like. Several: prompt,pair.", main=True),
     "worker": Option(COLUMN, "Column of workers, if not worker, annotator, judge or the like.", main=True),
     "label": Option(
-        COLUMN, "Column of answers, if not label or the like; several, or 'Answer.*': questions.", main=True, many=True
+        COLUMN,
+        "Column of answers, if not label or the like; several, or 'Answer.*': questions.",
+        flags=("--labels", "--label"),
+        main=True,
+        many=True,
     ),
     "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
     "position": Option(COLUMN, "Column of positions in a sequence."),

@@ -16,7 +16,6 @@ from ..answers.columns import (
     are_distinct,
     encode_in_order_of_appearance,
     find_missing,
-    holds_sign,
     lookup,
     name_composite,
     number_groups,
@@ -34,6 +33,7 @@ from ..formats.reading import open_path
 from ..kernels import Floats
 from ..kinds.base import FUSED
 from ..kinds.spans import Spans
+from ..kinds.tags import USUAL, split_cell
 from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
@@ -122,9 +122,20 @@ def evaluate(
         split = {role: split_by_question(role, value, names) for role, value in given.items()}
         for name, known in split_gold(gold, names).items():
             own: dict[str, Any] = {role: values.get(name) for role, values in split.items()}
+            texts = _list_texts(questions[name]) | _list_texts(known)
             # A separator for all goes with the questions in some cell of which it is.
-            if isinstance(separator, str) and not any(_holds(each, separator) for each in (questions[name], known)):
+            if isinstance(separator, str) and not any(separator in text for text in texts):
                 own["separator"] = None
+            # Without one, labels are sets where what a usual sign joins is there alone too, or in another order.
+            for sign in USUAL if separator is None and isinstance(questions[name], Table) else ():
+                sets = [frozenset(split_cell(text, sign)) for text in texts if sign in text]
+                several = [each for each in sets if len(each) > 1]
+                if len(set(several)) < len(several) or any(each & texts for each in several):
+                    raise InputError(
+                        f"Labels of question {shorten(name)} hold {sign!r}, and what it joins are labels too.",
+                        Sentence("Say what stands between tags with {separator}."),
+                        keyword="separator",
+                    )
             with about(name):
                 every[name] = evaluate(questions[name], known, item, None, sequence, position, normalise, **own)
         return every
@@ -190,12 +201,12 @@ def split_labels(labels: object, label: str | None) -> dict[str, Any] | None:
     return found
 
 
-def _holds(labels: object, sign: str) -> bool:
-    """Whether some label in a table has a sign in it."""
-    if not isinstance(labels, Table):
-        return False
-    name = labels.preferred.get("known label") or labels.find("label")
-    return name is not None and labels.lists(name) is None and holds_sign(labels.read(name), sign)
+def _list_texts(labels: object) -> set[str]:
+    """The different labels in a table that are text; none where they are lists."""
+    name = labels.preferred.get("known label") or labels.find("label") if isinstance(labels, Table) else None
+    if not isinstance(labels, Table) or name is None or labels.lists(name) is not None:
+        return set()
+    return {each for each in to_values(labels.read(name)).tolist() if isinstance(each, str)}
 
 
 # A table of the rows with a label, the columns of their keys, and their labels.

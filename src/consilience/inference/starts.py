@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
+from ..answers.gold import find_classes
 from ..answers.random_choices import hash_ids
 from ..errors import (
     InputError,
@@ -94,17 +95,25 @@ def check_unnamed(owner: Any, name: str) -> None:
 
 
 def fixed_prior(owner: Any, r: Answers) -> Floats | None:
-    """The parameter `prior` as probabilities, or None if the prior is to be learned."""
-    name = type(owner).__name__
-    if isinstance(owner.prior, str) and owner.prior == "learn":
+    """The parameter `prior` as probabilities, or None if the prior is to be learned.
+
+    A dict, or a Series, names the classes, in any order.
+    """
+    name, value = type(owner).__name__, owner.prior
+    if isinstance(value, str) and value == "learn":
         return None
-    if isinstance(owner.prior, str) and owner.prior == "uniform":
+    if isinstance(value, str) and value == "uniform":
         return np.full(r.n_classes, 1 / r.n_classes)
     names = listing(r.classes.tolist())
     expected = f"'learn', 'uniform' or {r.n_classes} probabilities that sum to 1 (classes: {names})"
-    check_unnamed(owner, "prior")
+    if isinstance(value, Mapping) or hasattr(value, "reindex"):
+        named = dict(value.items())
+        place = find_classes(to_column(list(named)), r.classes, r.normalised)
+        if not np.array_equal(np.sort(place), np.arange(r.n_classes)):
+            raise parameter_error("prior", name, f"a probability for each of the classes {names}", list(named))
+        value = [list(named.values())[at] for at in np.argsort(place)]
     try:
-        prior = to_floats(owner.prior)
+        prior = to_floats(value)
     except (TypeError, ValueError) as error:
         raise parameter_error("prior", name, expected, owner.prior) from error
     if prior.shape != (r.n_classes,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:

@@ -354,6 +354,8 @@ def to_plain(name: str, value: object) -> object:
         return cast(object, value.item())
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, Mapping) or (name == "prior" and hasattr(value, "reindex")):  # a number for each class
+        return {"names": {str(each): float(number) for each, number in value.items()}}
     array = np.asarray(value)  # of an array or a list: `fit` has accepted it
     kept = array.tolist() if array.dtype == bool else array.astype(np.float64).tolist()
     return {"array": kept, "tuple": isinstance(value, tuple)}
@@ -363,6 +365,8 @@ def from_plain(value: object) -> object:
     """The value of a parameter, if it is one that `to_plain` gives."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, dict) and value.keys() == {"names"} and isinstance(value["names"], dict):
+        return {name: float(number) for name, number in value["names"].items()}
     if not isinstance(value, dict) or value.keys() != {"array", "tuple"}:
         raise ValueError(f"a parameter cannot be {shorten(value)}")
     array = np.array(value["array"])
