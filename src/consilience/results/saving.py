@@ -344,7 +344,7 @@ def find_ends(graph: Graph) -> NDArray[np.int32]:
     return np.repeat(np.arange(graph.n_items, dtype=np.int32), graph.degrees)
 
 
-def to_plain(name: str, value: object) -> object:
+def to_plain(name: str, value: Any) -> object:
     """The value of a parameter in terms of JSON."""
     if name == "callback":
         return None
