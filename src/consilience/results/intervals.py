@@ -92,6 +92,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, entr, stdtrit
 
 from ..answers.answers import Answers
+from ..answers.columns import count_codes
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..inference import ITEMS_AT_ONCE, sum_by
@@ -278,10 +279,11 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
     chances = np.zeros((3, r.n_workers))
     known = read_only(r.class_of_label), read_only(posterior)
     kernels.sum_chances(r.worker, r.label, r.offsets, ALL_FULLY if r.amount is None else r.amount, *known, chances)
+    release_mapped()
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
-    said = np.bincount(r.label, minlength=r.n_labels) > 0
+    said = count_codes(r.label, r.n_labels) > 0
     meant[r.class_of_label[said & (r.class_of_label >= 0)]] = True
     if earlier is not None:
         meant |= earlier.meant > 0
