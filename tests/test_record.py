@@ -211,7 +211,6 @@ def test_numbers_that_cannot_be_checked_are_withheld(make, why, tmp_path, monkey
     assert all(map(math.isnan, figures))
     assert c.withheld in c.describe_headline()
     assert c.describe_expected() == c.describe_more() == ""
-    assert not c.has_record
     rows = zip(*(each.tolist() for each in answers.values()), strict=True)
     text = "\n".join([",".join(answers), *(",".join(map(str, row)) for row in rows)])
     (tmp_path / "answers.csv").write_text(text)
@@ -238,7 +237,6 @@ def test_there_is_no_record_of_other_data_and_models():
     for name, fused in crowds.items():
         c = fused.comparison_
         assert not c.like_record, name
-        assert not c.has_record, name
         assert math.isnan(c.accuracy), name
         assert c.describe_headline().endswith("there is no record of such data")
         assert "if workers err independently" in c.describe_expected()

@@ -58,7 +58,6 @@ class Check(NamedTuple):
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
     "silence": Check(checks.find_silence, needs=lambda _, r: r.silence_doubt),
-    "classes": Check(checks.find_unsaid, needs=lambda _, r: (r.class_of_label < 0).any()),
     "sets": Check(
         checks.find_set_classes,
         needs=lambda _, r: any(sign in str(name) for name in r.classes.tolist() for sign in SET_SIGNS),

@@ -179,22 +179,6 @@ def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding.told(warning)
 
 
-def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:
-    """A class that nobody said may be a label that is no class."""
-    r = found.answers
-    unsaid, left_out = r.classes[r.label_of_class < 0].tolist(), r.labels[r.class_of_label < 0].tolist()
-    if not unsaid or not left_out or r.silence_counts:
-        return
-    n_lost = int((r.class_of_label[r.label] < 0).sum())
-    are, verb = "is" if len(unsaid) == 1 else "are", "is no class" if len(left_out) == 1 else "are no classes"
-    yield Finding(
-        f"Nobody said {listing(unsaid)}, which {are} among the classes, while {listing(left_out)} "
-        f"({plural(n_lost, 'answer')}) {verb}.",
-        (Sentence("If these are the same, name the classes as workers say them, with {classes}."),),
-        keyword="classes",
-    )
-
-
 def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
     check, values = found.scale_check, to_numbers(found.answers.classes)

@@ -364,7 +364,6 @@ def describe_differences(view: View) -> list[Part]:
         absent = "" if view.is_voted.all() else ", or there are none"
         words += f", {n_differ - n_fewer:,} of them where votes are tied{absent}"
     test = [] if compared is None else [compared.describe_test()]
-    test += [compared.describe_record()] if compared is not None and compared.has_record else []
     said: list[Part] = [Text([f"{words}."])]
     said += [Section("How this was tested", [Text([to_sentence(each) for each in test])])] if test else []
 

@@ -178,7 +178,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     else:
         value: Record = {"verdict": compared.verdict, "better": compared.better, "agreement": compared.agreement}
         value |= {each.name: getattr(compared, each.name) for each in fields(compared)[1:] if each.init}
-        topics = ("headline", "known_labels", "expected", "verdict", "record", "alpha")
+        topics = ("headline", "known_labels", "expected", "verdict", "alpha")
         value["words"] = {topic: words.get(topic) or None for topic in topics}
         verdict, n_differ = to_sentence(words["verdict"]), compared.n_differ
         if n_differ and not all_known:

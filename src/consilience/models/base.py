@@ -197,9 +197,11 @@ class Model(Fitted[Result], LabelEstimator):
         item_prior: object = None,
     ) -> Others:
         """What was learned, ready to be applied to other answers."""
+        from .updating import read_like
+
         found = self.result_
         self._check()
-        r = None if responses is None and features is not None else self._read(responses)[1]
+        r = None if responses is None and features is not None else read_like(self, responses)
         known = found.task.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
         return Others(self, found, r, graph, known, features, item_prior)
 

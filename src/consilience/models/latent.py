@@ -242,14 +242,11 @@ class StreamingModel(LatentModel):
         >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
         (['cat', 'dog'], [6, 6, 6])
         """
-        from .updating import fit_first, fit_next
+        from .updating import fit_batch
 
         self._check()
-        if self._result is None:
-            task, answers = open_posed(responses)
-            return self._adopt(replace(fit_first(self, answers, gold, engine), task=task))
-        task, answers = self._read(responses)
-        return self._adopt(replace(fit_next(self, self._result, answers, gold, engine), task=task))
+        task, answers = open_posed(responses) if self._result is None else self._read(responses)
+        return self._adopt(replace(fit_batch(self, self._result, answers, gold, engine), task=task))
 
     def _describe(self) -> str:
         n_batches = self.result_.n_batches

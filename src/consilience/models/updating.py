@@ -222,7 +222,7 @@ def read_batch(
 def read_like(model: Model, source: object) -> Answers:
     """Other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
-    if old is None:
+    if old is None or isinstance(source, Answers):
         return model._read(source)[1]
     new = read_batch(source, old, "error", model.result_.task)[0]
     if old.silence_counts and not new.silence_counts:
@@ -246,52 +246,31 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
 
 
-def fit_first(model: LatentEstimator, r: Answers, gold: object, engine: object) -> Result:
-    """What is found in the first batch."""
+def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: object, engine: object) -> Result:
+    """What is found in one more batch and in all `before`, if there were any."""
+    from ..kernels.answers import SMALLEST
+
+    if before is not None:
+        earlier_sums, names = check_batch(model, before, r), before.names
+        r = grow(r, names.workers, names.labels, names.classes, names.positions)
     r = model._prepare(r)
     source = Source(r, match_gold(open_paths(gold), r, r.classes))
     model._check_size(r, None)
-    with open_engine(engine) as opened:
-        plan = model._plan(source, None, opened)
-        problem = plan.problem
-        nothing = np.zeros((problem.workers.n_rows, r.n_classes))
-        earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
-        plan = plan._replace(problem=replace(problem, earlier=earlier))
-        found: Result = model._learn(source, None, opened, plan=plan)
-    given = found.given._replace(gold=source.gold)
-    return replace(found, given=given, n_batches=1, chance=None, raters=None)
+    if before is None:
+        with open_engine(engine) as opened:
+            plan = model._plan(source, None, opened)
+            problem = plan.problem
+            nothing = np.zeros((problem.workers.n_rows, r.n_classes))
+            earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
+            plan = plan._replace(problem=replace(problem, earlier=earlier))
+            found: Result = model._learn(source, None, opened, plan=plan)
+        return replace(found, given=found.given._replace(gold=source.gold), n_batches=1, chance=None, raters=None)
 
-
-def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, engine: object) -> Result:
-    """What is found in one more batch and all before."""
-    from ..kernels.answers import SMALLEST
-
-    names, learned, past = before.names, before.learned, before.past
-    if before.guidance is not None and before.guidance.findings.used:
-        raise ParameterError(
-            "This model was fitted with features, which batches do not have.",
-            "Start from a model without them.",
-            keyword="features",
-        )
-    if learned.kind != model.workers:
-        raise ParameterError(
-            f"This model was fitted with workers={learned.kind!r}, whose counts are of another kind than those of "
-            f"{model.workers!r}.",
-            Sentence("Keep {workers}.", workers=learned.kind),
-            keyword="workers",
-        )
-    if past is None:
-        raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
-
-    # The batch, with the workers, labels and classes of those before.
-    check_silence(model, before, r)
-    r = model._prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
-    source = Source(r, match_gold(open_paths(gold), r, r.classes))
-    model._check_size(r, None)
+    # The workers, labels and classes of those before, among those of now.
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
     copies = [worker[group].tolist() for group in before.copies]
-    used = replace(source, responses=r).count_once(copies if before.copies_count_once else [])
+    used = source.count_once(copies if before.copies_count_once else [])
     named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
     new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
     with open_engine(engine) as opened:
@@ -299,11 +278,11 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         settled = renew(model, coupling=before.coupling) if model._learns_coupling else model
         problem = settled._pose(used, None, opened)
         # The statistics of earlier batches.
-        past = embed_past(past, worker, r.n_workers, klass, r.n_classes)
-        counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
+        past = embed_past(earlier_sums, worker, r.n_workers, klass, r.n_classes)
+        assert past.summary is not None
+        counts = problem.workers.embed_counts(before.learned.counts, before.learned.further, worker, (label, klass))
         if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
-        assert past.summary is not None
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
         problem, n_earlier = replace(problem, earlier=earlier), float(counts.sum())
         if problem.workers.silent:
@@ -316,7 +295,7 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         if new_classes.any() or used.responses.weights().sum() > n_earlier:
             starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
         plan = Plan(problem, starts, before.coupling_scores if model._learns_coupling else [])
-        found: Result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
+        found = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
     n_answers = np.zeros(r.n_workers, np.int64)
     n_answers[worker] = before.n_answers
     return replace(
@@ -327,6 +306,28 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         given=Given(gold=source.gold),
         n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
     )
+
+
+def check_batch(model: LatentEstimator, before: Result, r: Answers) -> Sums:
+    """The sums over the answers of a result, if a model can go on from it with these answers."""
+    if before.guidance is not None and before.guidance.findings.used:
+        raise ParameterError(
+            "This model was fitted with features, which batches do not have.",
+            "Start from a model without them.",
+            keyword="features",
+        )
+    kind = before.learned.kind
+    if kind != model.workers:
+        raise ParameterError(
+            f"This model was fitted with workers={kind!r}, whose counts are of another kind than those of "
+            f"{model.workers!r}.",
+            Sentence("Keep {workers}.", workers=kind),
+            keyword="workers",
+        )
+    if before.past is None:
+        raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
+    check_silence(model, before, r)
+    return before.past
 
 
 def embed_past(past: Sums, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Sums:

@@ -19,9 +19,6 @@ STANDARD_ERRORS = 2
 LEAST_GAIN = 0.005
 # With fewer hidden answers than this, nothing is tested.
 LEAST_HIDDEN = 20
-# What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
-# vote, and those with fewer.
-VERDICTS = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
 # What further known labels would bring is told for so many, unless the range is narrow enough.
 MORE, ENOUGH = (30, 100), 0.08
 # A range that is narrower than this is told with a decimal.
@@ -132,9 +129,8 @@ class Comparison:
         Whether it is open, of soft votes, which labels are right where those of the mean are others.
     known, width : bool, float
         Whether it is told how many labels are right, and how wide the range of that is.
-    by_record, has_record : bool
-        Whether the accuracy is judged by the record of real crowds, and whether the record of the verdict is worth
-        telling: not if nothing can be said of the labels.
+    by_record : bool
+        Whether the accuracy is judged by the record of real crowds.
     alpha_name : str
         What the measure of agreement is called.
 
@@ -198,7 +194,6 @@ class Comparison:
     known: bool = field(init=False)
     width: float = field(init=False)
     by_record: bool = field(init=False)
-    has_record: bool = field(init=False)
 
     def __post_init__(self) -> None:
         gain, error = self.held_out_gain, self.held_out_error
@@ -218,7 +213,6 @@ class Comparison:
             verdict = "worse"
         elif clear and informed and not collapsed and not open_labels:
             verdict = "better"
-        by_record = self.like_record and not self.withheld
         vars(self).update(
             agreement=1 - self.n_differ / self.n_items,
             tested=tested,
@@ -234,8 +228,7 @@ class Comparison:
             alpha_name=f"Krippendorff's {'' if self.alpha_level == 'nominal' else self.alpha_level + ' '}alpha",
             known=not math.isnan(self.accuracy),
             width=self.accuracy_high - self.accuracy_low,
-            by_record=by_record,
-            has_record=by_record and tested and self.n_differ > 0 and not by_chance and not collapsed,
+            by_record=self.like_record and not self.withheld,
         )
 
     def __repr__(self) -> str:
@@ -262,7 +255,6 @@ class Comparison:
             "known_labels": self.describe_more(),
             "expected": expected if judged == "labels" or not expected else f"of {judged}, {expected}",
             "verdict": self.describe_test(),
-            "record": self.describe_record() if self.has_record else "",
             "alpha": self.describe_agreement(),
         }
 
@@ -350,16 +342,6 @@ class Comparison:
     def describe_gain(self) -> str:
         """The gain at hidden answers with its standard error."""
         return f"mean log score {self.held_out_gain:+.4f}, standard error {self.held_out_error:.4f}"
-
-    def describe_record(self) -> str:
-        """How often the verdict was right on real crowds whose truth is known; see `has_record`."""
-        n_cases, n_more, n_fewer = VERDICTS[self.verdict]
-        if not n_cases:
-            return "no sample of a real crowd had this verdict"
-        return (
-            f"in {n_cases} samples of ten real crowds with the verdict {self.verdict!r}, the labels were more often "
-            f"right than majority vote in {n_more}, and less often in {n_fewer}"
-        )
 
     def describe_agreement(self) -> str:
         """How far the workers agree."""
