@@ -54,8 +54,7 @@ from .columns import (
     split_ids,
     to_column,
 )
-from .gold import add_gold
-from .items import Sequences, count_items, encode_items, read_keys, read_times
+from .items import Sequences, add_gold, count_items, encode_items, read_keys, read_times
 from .layouts import (
     FILL,
     drop_unlabelled,

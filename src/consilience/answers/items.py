@@ -6,6 +6,8 @@ When answers were given is a column of numbers, dates or times, or of text as IS
 can be sorted. Dates and times become seconds since 1970, those without a zone as if they were UTC. A missing value
 becomes NaN: it is not known when this answer was given.
 
+Gold answers are labels that are known, in a table of their own or a column beside the answers.
+
 Beside answers, tables may hold features, which are numbers that describe what an item is, and priors of items, which
 are probabilities of the classes. They are matched to the items by id.
 
@@ -31,20 +33,22 @@ them.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError, Sentence, listing, plural, shorten, warn_of
+from ..errors import InputError, Python, Sentence, listing, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
 from ..options import to_floats
-from .classes import normalise_label
+from .classes import normalise_column, normalise_label, to_number, to_numbers
 from .columns import (
+    Codes,
     Column,
     Indices,
     Values,
@@ -54,15 +58,19 @@ from .columns import (
     find_missing,
     find_present,
     is_missing,
+    is_present,
     is_text,
     join_columns,
     lookup,
     name_composite,
+    plain_labels,
     spell_surrogates,
     to_column,
     to_values,
+    tuples_to_ids,
+    whole_numbers,
 )
-from .tables import WHOLE, Table, is_table, open_frame, read_column, read_figures
+from .tables import WHOLE, Table, is_table, key_roles, open_frame, open_series, read_column, read_figures
 
 if TYPE_CHECKING:
     from .answers import Answers
@@ -75,6 +83,10 @@ ROUNDING = 1e-12
 LEAST = 1e-100
 # The format of a table that was a dict of items or a Series, whose keys are whatever they are.
 KEYED = "keyed"
+# How a column says true and false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
+TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "", "none", "nan", "nat", "<na>")
+# How to do without the column, in Python and on the command line.
+LEAVE_OUT = Sentence("To leave it out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +297,240 @@ def match_items(table: Table, r: Answers, rows: Truths | None = None) -> Indices
             "Check that both use the same ids.",
         )
     return item
+
+
+class Gold(NamedTuple):
+    """Known labels of the items.
+
+    Attributes
+    ----------
+    codes : int32 array (n_items,)
+        The known class of each item, -1 where it is not known.
+    judging : boolean array (n_items,)
+        Whether probabilities may be judged by the known label: all known ones, or those drawn at random, if it is said
+        which these are. Items that were chosen because they are doubtful say little about the others.
+    """
+
+    codes: Codes
+    judging: Truths
+
+    @property
+    def n_known(self) -> int:
+        """How many labels are known."""
+        return int(np.count_nonzero(self.codes >= 0))
+
+    def about(self, items: Indices) -> Gold:
+        """The known labels of some of the items."""
+        return Gold(self.codes[items], self.judging[items])
+
+    def find_kept(self, codes: Indices) -> Truths:
+        """Which labels are known ones: where forbidden steps of a sequence contradict known labels, some are not."""
+        return np.asarray((self.codes >= 0) & (self.codes == codes))
+
+
+def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None:
+    """Match known labels to the items, as indices into `classes`.
+
+    Parameters
+    ----------
+    gold : dict, Series, table, list of these, Gold or None
+        {item: label} or {(sequence, position): label}; a pandas Series with that index; or a table with columns
+        item (or sequence and position) and label, found by the same aliases as answers; the label may also be called
+        gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random. In a
+        list, such as one of rounds of review, an item may occur several times with the same label. `Gold` is matched
+        already.
+    responses : Answers
+        Whose items they are.
+    classes : ndarray
+        What a label may be.
+    """
+    if gold is None or isinstance(gold, Gold):
+        return gold
+    parts = [] if responses.sequences is not None else name_composite(responses.columns)
+    found: list[tuple[Indices, Indices, Truths]] = []
+    rounds = gold if isinstance(gold, (list, tuple)) and len(gold) else [gold]
+    for each in rounds:
+        # What the columns of items are called in the answers, they may be called here.
+        table = open_gold(each, responses.sequences is not None, parts).prefer(responses.columns)
+        column = table.read(find_label(table))
+        known = is_present(column)
+        if not known.any():
+            raise InputError(f"{table.name} holds no label.")
+        item = match_items(table, responses, known)
+        used = known & (item >= 0)
+        code = find_classes(column, classes, responses.normalised, used if responses.is_ordered else None)
+        unknown = known & (code < 0)
+        if unknown.any():
+            raise InputError(
+                f"{table.name} has {plural(int(unknown.sum()), 'label')} not among the classes "
+                f"{listing(classes.tolist())}: {listing(dict.fromkeys(to_values(column)[unknown].tolist()))}.",
+                "Correct them.",
+                Sentence("Or name all classes with {classes}."),
+            )
+        if used.sum() < known.sum():
+            n_absent, n_known = int(known.sum() - used.sum()), int(known.sum())
+            warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
+        found.append((item[used], code[used], _read_random(table, known)[used]))
+    item, code, random = (np.concatenate(each) for each in zip(*found, strict=True))
+    codes, judging = np.full(responses.n_items, -1, np.int32), np.zeros(responses.n_items, bool)
+    codes[item], judging[item[random]] = code, True
+    clash = np.unique(item[codes[item] != code])
+    if len(clash):
+        said = classes[list(dict.fromkeys(code[item == clash[0]].tolist()))[:2]].tolist()
+        raise InputError(
+            f"{table.name if len(rounds) == 1 else 'gold'} gives {plural(len(clash), 'item')} more than one label, "
+            f"such as {listing(responses.items[clash[:1]].tolist())}: {' and '.join(map(shorten, said))}.",
+            "Keep one label per item.",
+        )
+    return Gold(codes, judging)
+
+
+def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
+    """Known labels, in any form that `match_gold` takes, as a table with columns item and label.
+
+    With `paired` the items are positions of sequences, in two columns. Keys of items that several columns identify, its
+    `parts`, may be tuples.
+    """
+    labels: Any
+    series = None if isinstance(gold, Mapping) else open_series(gold)
+    if isinstance(gold, Mapping):
+        named = Table(list(gold), gold.__getitem__)
+        roles = [named.find(role) for role in (*key_roles(paired), "known label")]
+        if any(names and all(_is_column(gold.get(name)) for name in names) for names in (parts, roles)):
+            return open_frame(gold, "gold")  # a dict of columns, and not one of items
+        keys, labels = list[Any](gold), list[Any](gold.values())
+    elif series is not None:
+        keys, labels = to_values(series[0]).tolist(), series[1]
+    elif is_table(gold):
+        return open_frame(gold, "gold")
+    else:
+        raise InputError(
+            "gold must be a dict such as {item: label}, a Series, or a table or file with columns item and label. Got "
+            f"{shorten(gold)} instead.",
+            keyword="gold",
+        )
+    if paired and not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
+        raise InputError(
+            "gold of sequences must be keyed by (sequence, position), such as {('s1', 0): 'B'}.", keyword="gold"
+        )
+    ids = [[key[place] for key in keys] for place in (0, 1)] if paired else [tuples_to_ids(keys) if parts else keys]
+    columns = dict(zip((*key_roles(paired), "label"), (*ids, labels), strict=True))
+    return replace(open_frame(columns, "gold"), format=KEYED)
+
+
+def _is_column(values: object) -> bool:
+    return hasattr(values, "__len__") and not isinstance(values, (str, bytes, Enum))
+
+
+def find_label(table: Table, parameter: str | None = None) -> str:
+    """The column of known labels. Beside answers of workers it has a name of its own, such as gold or truth."""
+    if table.find("worker") is not None and table.preferred.get("known label") is None:
+        name = table.find("gold")
+        if name is not None:
+            return name
+    return table.need("known label", parameter=parameter)
+
+
+def find_classes(labels: Column, classes: Values, normalised: bool = False, on_scale: Truths | None = None) -> Indices:
+    """The class of each label, or -1.
+
+    Parameters
+    ----------
+    labels, classes
+        Labels, and what they may be.
+    normalised : bool
+        Whether labels are the same in any spelling.
+    on_scale : boolean array, optional
+        Given if classes are levels of a scale: a number between two of them then is of the nearest, halfway of the
+        lower. A warning counts those that are marked here.
+    """
+    if normalised:
+        labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
+    code = lookup(classes, labels)
+    for respelled in (plain_labels, whole_numbers):  # "True" where the classes are "true" and "false"; "1.0" for 1
+        if (code < 0).any():
+            code = np.where(code < 0, lookup(classes, respelled(labels)), code)
+    levels = None if on_scale is None else to_numbers(classes)
+    if on_scale is None or levels is None:
+        return code
+    rows = np.flatnonzero((code < 0) & is_present(labels))
+    numbers = [to_number(label) for label in to_values(labels)[rows].tolist()]
+    between = [value is not None and levels.min() < value < levels.max() for value in numbers]
+    for row, value in zip(rows[between].tolist(), np.array(numbers)[between].tolist(), strict=True):
+        code[row] = np.lexsort((levels, np.abs(levels - value)))[0]
+    n_between = int(on_scale[rows[between]].sum())
+    if n_between:
+        lie, count = ("lies", "counts") if n_between == 1 else ("lie", "count")
+        known = plural(n_between, "known label")
+        warn_of(f"{known} {lie} between levels and {count} as the nearest, the lower of two.")
+    return code
+
+
+def _read_random(table: Table, known: Truths) -> Truths:
+    """Which rows with a label are said to be drawn at random: all of them if there is no such column."""
+    name = table.find("random")
+    if name is None:
+        return known
+    said = np.array([str(value).lower() for value in to_values(plain_labels(table.read(name))).tolist()])
+    odd = np.flatnonzero(known & ~np.isin(said, TRUE + FALSE))
+    if len(odd):
+        raise InputError(
+            f"Column {name!r} of {table.name} must say whether an item was drawn at random: true or false. Got "
+            f"{shorten(str(said[odd[0]]))} at {table.locate(int(odd[0]))} instead.",
+            "Correct it, or give the column another name.",
+        )
+    return np.asarray(known & np.isin(said, TRUE))
+
+
+def add_gold(answers: Answers, table: Table, name: str, item: Integers, named: bool) -> Answers:
+    """Answers with the known labels in a column of their table.
+
+    Two labels of one item are an error; unless the column was found by its name, and holds something else than classes.
+
+    Parameters
+    ----------
+    answers : Answers
+        Those of the table.
+    table : Table
+        Of answers.
+    name : str
+        The column of known labels; an empty cell says nothing.
+    item : array of int
+        The item of each row.
+    named : bool
+        Whether the user named the column.
+    """
+    column = table.read(name)
+    rows = find_present(column)
+    if not len(rows):
+        return answers
+    column = column.take(rows) if isinstance(column, np.ndarray) else decode_categories(column.take(rows))
+    codes, owner = encode_in_order_of_appearance(column)[0], item[rows]
+    items, first = np.unique(owner, return_index=True)
+    clash = np.flatnonzero(codes != codes[first][np.searchsorted(items, owner)])
+    labels = column.take(first)
+    if len(clash) and not named and find_strange(answers, labels):
+        return answers
+    if len(clash):
+        raise InputError(
+            f"Column {name!r} of {table.name} gives {plural(len(np.unique(owner[clash])), 'item')} more than one known "
+            f"label; the first is at {table.locate(int(rows[clash[0]]))}.",
+            "Correct it.",
+            LEAVE_OUT,
+        )
+    known = labels.tolist() if isinstance(labels, np.ndarray) else labels.to_pylist()
+    gold = dict(zip(answers.items[items].tolist(), known, strict=True))
+    return replace(answers, gold=gold, columns={**answers.columns, "gold": name})
+
+
+def find_strange(answers: Answers, labels: Column) -> list[Any]:
+    """The different ones of some labels that are no classes. Truth values are none among numbers."""
+    _, distinct = encode_in_order_of_appearance(labels)
+    if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
+        return list(distinct.tolist())
+    on_scale = np.zeros(len(distinct), bool) if answers.is_ordered else None
+    code = find_classes(to_column(distinct), answers.classes, answers.normalised, on_scale)
+    return list(distinct[code < 0].tolist())
 
 
 @dataclass(frozen=True, eq=False)

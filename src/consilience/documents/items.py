@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..answers.columns import Column as Values
 from ..answers.columns import find_missing, spell_surrogates, to_values
-from ..answers.gold import open_gold
-from ..answers.items import key_names, key_of, match_items, open_item_table
+from ..answers.items import key_names, key_of, match_items, open_gold, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
 from ..errors import InputError, Sentence, join_names, listing, plural, to_sentence

@@ -24,8 +24,7 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.gold import KEY_REMEDY, find_classes, find_label, open_gold
-from ..answers.items import read_positions
+from ..answers.items import KEY_REMEDY, find_classes, find_label, open_gold, read_positions
 from ..answers.tables import Table, is_table, key_roles, open_frame, read_figures
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of

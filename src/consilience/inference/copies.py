@@ -54,7 +54,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
 from ..answers.answers import Answers
-from ..answers.gold import Gold
+from ..answers.items import Gold
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import Floats

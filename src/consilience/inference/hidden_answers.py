@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.gold import Gold
+from ..answers.items import Gold
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..errors import ParameterError, plural
 from ..kernels import Floats, Integers

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
-from ..answers.gold import find_classes
+from ..answers.items import find_classes
 from ..answers.random_choices import hash_ids
 from ..errors import (
     InputError,

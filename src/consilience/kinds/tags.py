@@ -34,8 +34,7 @@ from ..answers.columns import (
     to_values,
     tuples_to_ids,
 )
-from ..answers.gold import open_gold
-from ..answers.items import Sequences, encode_items, read_keys
+from ..answers.items import Sequences, encode_items, open_gold, read_keys
 from ..answers.tables import ALIASES, Table, build_frame, find_columns, is_table, open_frame, read_distinct
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Truths

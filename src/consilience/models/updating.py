@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Indices, lookup, to_column
-from ..answers.gold import Gold, match_gold
+from ..answers.items import Gold, match_gold
 from ..answers.joining import (
     NOTHING,
     Joined,

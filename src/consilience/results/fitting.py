@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers, empty_responses
 from ..answers.classes import find_by_value
 from ..answers.columns import lookup, to_column
-from ..answers.gold import match_gold
 from ..answers.graph import Graph
+from ..answers.items import match_gold
 from ..engines import Engine, open_engine
 from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn
 from ..inference import log_of

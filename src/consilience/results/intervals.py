@@ -93,8 +93,8 @@ from scipy.special import betaincinv, entr, stdtrit
 
 from ..answers.answers import Answers
 from ..answers.columns import count_codes
-from ..answers.gold import Gold
 from ..answers.graph import Graph
+from ..answers.items import Gold
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
