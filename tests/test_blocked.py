@@ -41,7 +41,7 @@ def test_the_fit_is_that_of_the_other_answers(frame, form, tmp_path):
 
 
 def test_ids_that_are_no_workers_are_told_with_those_meant(frame):
-    with pytest.warns(DataWarning, match="There are no answers of 1 worker to block: 'W1'.*Did you mean 'w1' by 'W1'"):
+    with pytest.warns(DataWarning, match="There are no answers of 1 worker to block: 'W1'.*The workers are .*'w1'"):
         cs.fuse(frame, block=["w5", "W1"])
     with pytest.raises(InputError, match="no answers of 2 workers to block"):
         cs.fuse(frame, block=["x", "y"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -293,7 +294,8 @@ def test_ids_in_a_matrix_are_no_worker(folder, first):
     expected = triples(cs.Answers.from_matrix(matrix, items=list(first), workers=["lf_a", "lf_b", "lf_c"]))
     for name in ("id", "key"):
         frame.assign(**{name: first})[[name, "lf_a", "lf_b", "lf_c"]].to_csv("L.csv", index=False)
-        with pytest.warns(DataWarning, match=f"'{name}', is taken for ids of the items.* name it: item='{name}'"):
+        doubt = pytest.warns(DataWarning, match="'key', is taken for ids of the items.* name it: item='key'")
+        with doubt if name == "key" else nullcontext():
             r = cs.read_answers("L.csv", format="matrix")
         assert triples(r) == expected
         assert r.items.tolist() == list(first)

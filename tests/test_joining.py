@@ -97,7 +97,7 @@ def test_joining_is_reading_both_tables_together(tables):
     assert_same(joined.responses, read(together, items=first_seen))
     before = read(old).items.tolist()
     assert joined.responses.items[joined.item].tolist() == before
-    assert joined.n_new_items == len({row[0] for row in new} - set(before))
+    assert joined.responses.n_items - len(before) == len({row[0] for row in new} - set(before))
     n_repeated = len({row[:2] for row in new if row[:2] in {row[:2] for row in old}}) - joined.n_corrected
     assert joined.n_repeated == n_repeated
     assert joined.n_new.sum() == len({row[:2] for row in new}) - n_repeated

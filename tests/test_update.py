@@ -240,7 +240,7 @@ def test_what_cannot_be_updated():
     model = cs.DawidSkene().fit(r)
     with pytest.raises(ParameterError, match="nothing to add"):
         model.update()
-    with pytest.raises(ParameterError, match="'error' or 'last'"):
+    with pytest.raises(ParameterError, match="one of 'error', 'last'"):
         model.update(r, duplicates="first")
     with pytest.raises(ParameterError, match="takes no graph"):
         model.update(graph=[(r.items[0], r.items[1])])

@@ -323,7 +323,8 @@ class Answers:
             codes, labels = encode_sorted(said)
         else:
             rows = check_votes(table, table.soft, classes, normalise, duplicates, rescale)
-            codes, labels, votes = rows.find_codes(), rows.labels, None if rows.are_plain() else rows.votes
+            codes, labels = rows.find_codes(), rows.labels
+            votes = rows.votes if (rows.votes.max(axis=1) < 1).any() else None  # else they are plain answers
         del said
         if normalise:
             spell = choose_spelling(labels, classes)

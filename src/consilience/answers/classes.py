@@ -247,7 +247,9 @@ def find_by_value(known: Values, labels: Values) -> Indices:
     if len(missing):
         place = {to_number(each): at for at, each in reversed(list(enumerate(known.tolist())))}
         place[None] = -1
-        found[missing] = [place.get(to_number(each), -1) for each in labels[missing].tolist()]
+        others = labels[missing].tolist()
+        place_of = {each: place.get(to_number(each), -1) for each in dict.fromkeys(others)}
+        found[missing] = [place_of[each] for each in others]
     return found
 
 

@@ -465,14 +465,6 @@ def plain_labels(labels: Column) -> Column:
     return truth if truth.null_count == labels.null_count else labels
 
 
-def whole_numbers(labels: Column) -> Column:
-    """Text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
-    if not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type):
-        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return pc.cast(decode_categories(labels), pa.float64())
-    return labels
-
-
 def _read_truth(texts: pa.Array) -> pa.Array:
     """Text as truth values, whatever its case; null where it is neither "true" nor "false"."""
     lower = pc.utf8_lower(texts)

@@ -46,7 +46,7 @@ import pyarrow.compute as pc
 from ..errors import InputError, Python, Sentence, listing, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
 from ..options import to_floats
-from .classes import normalise_column, normalise_label, to_number, to_numbers
+from .classes import find_by_value, normalise_column, normalise_label, to_number, to_numbers
 from .columns import (
     Codes,
     Column,
@@ -68,7 +68,6 @@ from .columns import (
     to_column,
     to_values,
     tuples_to_ids,
-    whole_numbers,
 )
 from .tables import WHOLE, Table, is_table, key_roles, open_frame, open_series, read_column, read_figures
 
@@ -446,19 +445,18 @@ def find_classes(labels: Column, classes: Values, normalised: bool = False, on_s
     """
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
-    code = lookup(classes, labels)
-    for respelled in (plain_labels, whole_numbers):  # "True" where the classes are "true" and "false"; "1.0" for 1
-        if (code < 0).any():
-            code = np.where(code < 0, lookup(classes, respelled(labels)), code)
+    code = find_by_value(classes, to_values(labels))
+    if (code < 0).any():  # "True" where the classes are "true" and "false"
+        code = np.where(code < 0, lookup(classes, plain_labels(labels)), code)
     levels = None if on_scale is None else to_numbers(classes)
     if on_scale is None or levels is None:
         return code
-    rows = np.flatnonzero((code < 0) & is_present(labels))
-    numbers = [to_number(label) for label in to_values(labels)[rows].tolist()]
-    between = [value is not None and levels.min() < value < levels.max() for value in numbers]
-    for row, value in zip(rows[between].tolist(), np.array(numbers)[between].tolist(), strict=True):
-        code[row] = np.lexsort((levels, np.abs(levels - value)))[0]
-    n_between = int(on_scale[rows[between]].sum())
+    n_between, values = 0, to_values(labels)
+    for row in np.flatnonzero((code < 0) & is_present(labels)).tolist():
+        value = to_number(values[row])
+        if value is not None and levels.min() < value < levels.max():
+            code[row] = np.lexsort((levels, np.abs(levels - value)))[0]
+            n_between += int(on_scale[row])
     if n_between:
         lie, count = ("lies", "counts") if n_between == 1 else ("lie", "count")
         known = plural(n_between, "known label")

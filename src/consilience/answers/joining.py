@@ -15,7 +15,6 @@ not answered, and is left out. It is an error if there is an answer to it.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,14 +25,13 @@ from ..errors import (
     ManyQuestionsError,
     Sentence,
     listing,
-    parameter_error,
     plural,
     quietly,
     shorten,
     warn_of,
 )
 from ..kernels import Floats
-from ..options import is_among
+from ..options import check
 from . import LONG, MATRIX, translate
 from .answers import Answers, keep_weights
 from .classes import extend_scale, warn_of_slips
@@ -56,15 +54,8 @@ from .soft_votes import relabel
 from .tables import ROLES, Table, find_columns, is_table, key_roles, open_frame, plays
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
-POLICIES = ("error", "last")
 NOTHING: Indices = np.empty(0, np.int64)
 NOBODY: Values = np.empty(0, object)
-
-
-def check_join_policy(duplicates: object) -> None:
-    """Raise an error unless there is such a policy for answers that are there already."""
-    if not is_among(duplicates, POLICIES):
-        raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
 
 
 def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Indices]:
@@ -184,19 +175,9 @@ class Joined(NamedTuple):
     n_new_workers: int = 0
 
     @property
-    def n_new_items(self) -> int:
-        """Items that were not there."""
-        return self.responses.n_items - len(self.item)
-
-    @property
     def n_added(self) -> int:
         """New answers that did not take the place of others."""
         return int(self.n_new.sum()) - self.n_corrected
-
-    @property
-    def n_changed(self) -> int:
-        """Answers that are new, corrected or retracted."""
-        return int(self.n_new.sum()) + self.n_retracted
 
 
 def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Indices = NOTHING) -> Joined:
@@ -211,7 +192,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     retracted : int64 array
         Answers to take away from the old ones. A new answer of the same worker to the same item comes in its place.
     """
-    check_join_policy(duplicates)
+    check("duplicates", duplicates, "update")
     both = old.n_responses and new.n_responses
     if (old.sequences is None) != (new.sequences is None):
         kinds = [f"items {'not ' if r.sequences is None else ''}in sequences" for r in (old, new)]
@@ -381,18 +362,16 @@ def read_blocked(block: Any) -> Values:
 def leave_out(r: Answers, blocked: Values) -> Answers:
     """The answers without those of blocked workers; items, labels and classes stay.
 
-    A warning tells which ids are no workers, with those that are spelled alike, and how many items have no answer left.
+    A warning tells which ids are no workers, and how many items have no answer left.
     """
     found = lookup(r.workers, to_column(blocked))
     unknown, left = blocked[found < 0].tolist(), drop_workers(r, found[found >= 0])
     if unknown:
-        texts = {str(name).strip().lower(): name for name in r.workers.tolist()}
-        close = difflib.get_close_matches(str(unknown[0]).strip().lower(), texts, n=1)
-        remedy = f"Did you mean {texts[close[0]]!r} by {str(unknown[0])!r}?" if close else "Check their ids."
         problem = f"There are no answers of {plural(len(unknown), 'worker')} to block: {listing(map(str, unknown))}."
+        remedies = "Check their ids.", f"The workers are {listing(r.workers.tolist())}."
         if len(unknown) == len(blocked):
-            raise InputError(problem, remedy, f"The workers are {listing(r.workers.tolist())}.", keyword="block")
-        warn_of(problem, remedy)
+            raise InputError(problem, *remedies, keyword="block")
+        warn_of(problem, *remedies)
     if not left.n_workers:
         # A worker report, which has them all, is no list of some.
         remedy = "Of a worker report, keep only those to leave out, such as those who answer as if by chance."

@@ -66,7 +66,7 @@ WEIGHT_SLACK = 1e-6
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
-# In a matrix with fewer rows, ids of the items are known by the name of their column alone.
+# In a matrix with fewer rows, a column of ids is known by its name alone.
 FEWEST_ROWS = 5
 # Columns with such names hold no worker's answers.
 _SUMMARIES = re.compile(
@@ -195,7 +195,7 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
     if named:
         refuse_roles(table, names, _ROLES, "with one column per worker")
         item = item if is_matrix else table.need("item", item, parameter="item")
-    elif item is None:
+    if item is None:
         item = table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
     if not named and (item not in table.names if item is not None else not is_matrix):
         return None
@@ -207,7 +207,8 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
     if named and not (workers and table.n_rows):
         raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
     columns: list[Any] = [table.read(name) for name in workers]
-    has_ids = item is None and _are_ids(table, workers, columns)
+    # In a matrix no worker has another answer in each row.
+    has_ids = item is None and len(columns) > 1 and table.n_rows >= FEWEST_ROWS and are_distinct(columns[0])
     if has_ids:
         (item, *workers), columns = workers, columns[1:]
 
@@ -301,19 +302,6 @@ def _find_labels(columns: Sequence[Any]) -> list[set[Any]] | None:
         if not 1 <= len(found[-1]) <= MOST_LABELS:
             return None
     return found
-
-
-def _are_ids(table: Table, names: Sequence[str], columns: Sequence[Column]) -> bool:
-    """Whether the first column of a matrix holds ids instead of answers.
-
-    All its values are different then, and it has a name of items, or holds other values than the other columns.
-    """
-    if len(columns) < 2 or len(find_missing(columns[0])) or not are_distinct(columns[0]):
-        return False
-    if names[0] in (table.find_usual("item"), *table.candidates("item")):
-        return True
-    found = lookup(to_values(columns[0]), join_columns(*columns[1:]))
-    return table.n_rows >= FEWEST_ROWS and 2 * len(np.unique(found[found >= 0])) < table.n_rows
 
 
 # ------------------------------------------------------------------------------------------------------------ platforms

@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -86,10 +85,6 @@ class SoftRows(NamedTuple):
     def find_codes(self) -> Codes:
         """The label that each row gives most, by index: the first of several."""
         return np.asarray(np.where(np.isnan(self.votes), -np.inf, self.votes).argmax(axis=1), np.int32)
-
-    def are_plain(self) -> bool:
-        """Whether all rows are certain, as plain answers are."""
-        return bool(self.votes.max(initial=0.0) >= 1 and (reduce(np.maximum, self.votes.T) >= 1).all())
 
 
 def relabel(votes: Probabilities, label: Integers, n_labels: int) -> Probabilities:

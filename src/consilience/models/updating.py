@@ -22,7 +22,6 @@ from ..answers.items import Gold, match_gold
 from ..answers.joining import (
     NOTHING,
     Joined,
-    check_join_policy,
     drop_workers,
     grow,
     join_responses,
@@ -42,6 +41,7 @@ from ..inference.workers.base import make_pair
 from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
+from ..options import check
 from ..results.comparison import explain_move
 from ..results.fitting import align, check_silence, fit_source
 from ..results.intervals import Sums
@@ -147,7 +147,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         joined.n_corrected,
         joined.n_retracted,
         joined.n_repeated,
-        joined.n_new_items,
+        r.n_items - old.n_items,
         joined.n_new_workers,
         int((lookup(old.labels, to_column(r.labels)) < 0).sum()),
         n_gold,
@@ -167,7 +167,7 @@ def join_batch(
     Also how they were joined, how many known labels are new, and the column of the new table that played each role.
     """
     before, old = model.result_, check_answers(model.result_)
-    check_join_policy(duplicates)
+    check("duplicates", duplicates, "update")
     new, retracted, task = read_batch(source, old, duplicates, before.task)
     refuse(task.no_update)
     if before.blocked is not None:
