@@ -226,7 +226,13 @@ def list_questions(
     # Who may be asked: by default all who do not answer by chance. Functions, and all whose silence is an answer, have
     # said what they can.
     names = found.names.workers
-    ids = names[~find_accused(found)] if workers is None else _read_ids(workers)
+    ids = names[~find_accused(found)]
+    if workers is not None:
+        if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
+            raise parameter_error("workers", "next_questions", "a list of workers", workers)
+        ids, repeated = split_repeated(to_column(workers if hasattr(workers, "__len__") else list(workers)))
+        if repeated:
+            raise parameter_error("workers", "next_questions", "a list of different workers", workers)
     known = lookup(names, to_column(ids))
     if (known < 0).any():
         warn_of(
@@ -242,12 +248,11 @@ def list_questions(
                 problem = "Labelling functions answer all that they can, so there is nothing to ask them."
                 remedy = "Or if people gave the answers, fuse them with source_kind='people'."
             raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
-    costs, limits = read_costs(cost, ids), None
+    price, limits = 1.0 if cost is None else cost, None
+    costs = _by_worker("cost", price, ids, "a number > 0", lambda each: is_number(each) and 0 < each < np.inf)
     if per_worker is not None:
         expected = "a whole number >= 0"
-        limits = _by_worker(
-            "per_worker", per_worker, ids, "next_questions", expected, lambda most: is_whole(most) and most >= 0
-        )
+        limits = _by_worker("per_worker", per_worker, ids, expected, lambda most: is_whole(most) and most >= 0)
         limits = np.minimum(limits, np.iinfo(np.int32).max).astype(np.int64)
     asked_before, not_to_ask = read_pairs(found, asked, "asked"), read_pairs(found, barred, "barred")
     n_asked = len(ids)
@@ -350,38 +355,22 @@ def _make_columns(found: Result, items: Integers, workers: Values, gain: Floats,
     return found.labels.take(items) | {name: to_column(each) for name, each in figures.items()}
 
 
-def read_costs(cost: object, ids: Values, owner: str = "next_questions") -> Floats:
-    """What an answer of each worker costs; `cost` is the parameter of `owner`."""
-    price = 1.0 if cost is None else cost
-    return _by_worker("cost", price, ids, owner, "a number > 0", lambda each: is_number(each) and 0 < each < np.inf)
-
-
-def _by_worker(
-    name: str, given: object, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]
-) -> Floats:
+def _by_worker(name: str, given: object, ids: Values, expected: str, is_good: Callable[[Any], bool]) -> Floats:
     """A number for each worker, from one for all or a dict."""
     numbers: Mapping[Any, Any] = given if isinstance(given, Mapping) else dict.fromkeys(ids.tolist(), given)
     missing = [worker for worker in ids.tolist() if worker not in numbers]
     if missing:
         raise ParameterError(
-            f"The {name!r} parameter of {owner} has no entry for {listing(missing)}.",
+            f"The {name!r} parameter of next_questions has no entry for {listing(missing)}.",
             "Add one for each worker who may be asked.",
             keyword=name,
         )
     for worker in ids.tolist():
         if not is_good(numbers[worker]):
-            raise parameter_error(name, owner, f"{expected}, or a dict with one for each worker", numbers[worker])
+            raise parameter_error(
+                name, "next_questions", f"{expected}, or a dict with one for each worker", numbers[worker]
+            )
     return np.array([float(numbers[worker]) for worker in ids.tolist()])
-
-
-def _read_ids(workers: object) -> Values:
-    """The ids of workers, each once."""
-    if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
-        raise parameter_error("workers", "next_questions", "a list of workers", workers)
-    ids, repeated = split_repeated(to_column(workers if hasattr(workers, "__len__") else list(workers)))
-    if repeated:
-        raise parameter_error("workers", "next_questions", "a list of different workers", workers)
-    return ids
 
 
 def read_pairs(found: Result, source: object, name: str) -> tuple[Integers, Column]:

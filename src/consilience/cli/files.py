@@ -32,7 +32,7 @@ from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
-from ..formats.sources import choose_form, list_losses, name_form, open_source, write_form
+from ..formats.sources import choose_form, name_form, open_source, write_form
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds import need_kind
 from ..kinds.tags import ONE_HOT
@@ -78,9 +78,9 @@ def run_convert(origin: str, target: str, format: str | None, to: str | None, **
         else:
             check_outputs([target] if is_table else [], [] if is_table else [target], [origin])
         display.say("Writing")
-        write_form(opened, target, form)
+        lost = write_form(opened, source, target, form)
     content = need_kind(opened).describe(opened)
-    lost, seconds = list_losses(opened, source, form), round(time.perf_counter() - started, 3)
+    seconds = round(time.perf_counter() - started, 3)
     facts = [
         Fact("read", "Read", content, f"{content} ({source})"),
         Fact("", "Written", None, f"{fit_text(target, 50)} ({form})"),

@@ -114,7 +114,16 @@ def run_fuse(**typed: Any) -> None:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
         workers = pa.table(found.worker_report()) if task is None else sort_workers(found)
-        content = None if options.content is None else read_item_content(options, found)
+        content = None
+        if options.content is not None:  # the columns that say which item a row is about, and what it looks like
+            formats = {each.name for each in readable_formats()}
+            table = open_file(source, format=options.format if options.format in formats else None)
+            if options.content not in table.names:
+                raise table.no_column("content", options.content, "content")
+            responses = found.result_.answers
+            roles = ("item",) if responses.sequences is None else ("sequence", "position")
+            names = {role: responses.columns.get(role, role) for role in roles}
+            content = {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
         about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED], source
         files = write_together(
             {
@@ -195,18 +204,6 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
             "Leave it out, or fuse a part of the answers without --memory and --resume."
         )
     return True
-
-
-def read_item_content(options: SimpleNamespace, model: Any) -> dict[str, object]:
-    """The columns of the answers' table that say which item a row is about, and what it looks like."""
-    formats = {each.name for each in readable_formats()}
-    table = open_file(options.source, format=options.format if options.format in formats else None)
-    if options.content not in table.names:
-        raise table.no_column("content", options.content, "content")
-    responses = model.result_.answers
-    roles = ("item",) if responses.sequences is None else ("sequence", "position")
-    names = {role: responses.columns.get(role, role) for role in roles}
-    return {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
 
 
 def run_rank(

@@ -23,7 +23,7 @@ from ..api import load, write_report
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
 from ..documents.overview import describe_fit, describe_questions, format_columns, sort_workers
 from ..errors import InputError, plural, to_sentence, warn_of
-from ..formats.files import name_of
+from ..formats.files import describe_state, name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
@@ -49,12 +49,6 @@ def open_labels(path: str) -> tuple[Any, bool]:
     return found, isinstance(found, Questions)
 
 
-def find_version(path: str) -> tuple[int, ...] | None:
-    """Numbers that differ if a file has changed or was replaced; None if it is not there, which `load` tells."""
-    found = os.stat(path) if os.path.exists(path) else None
-    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
-
-
 def mark_labels(found: Any, labels: pa.Table) -> pa.Table:
     """Labels of a model as a table is written: sets of tags as text."""
     task = None if isinstance(found, Questions) else found.result_.task
@@ -70,7 +64,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
     check_page(options.report)
     with Display() as display:
         display.say("Loading")
-        version = find_version(model)
+        version = describe_state(model) if os.path.exists(model) else None  # `load` tells that it is not there
         found, several = open_labels(model)
         before = getattr(found, "comparison_", None)
         if several:
@@ -89,7 +83,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
         changed: Any = None if several else shown.changes()
         workers = pa.table(shown.worker_report()) if several else sort_workers(shown)
         display.say("Writing")
-        if options.save is None and find_version(model) != version:
+        if options.save is None and describe_state(model) != version:
             raise InputError(
                 f"{model!r} has changed since it was read, perhaps by another update. Nothing was written.",
                 "Run this update again.",

@@ -23,27 +23,10 @@ from ..results.comparison import LEAST_HIDDEN, is_unclear
 from ..results.record import SHARED_ERRORS
 from ..results.result import describe_left_out
 from .charts import Chart, bin_shares, draw_bars, draw_shares
-from .document import (
-    Column,
-    Document,
-    Fact,
-    Facts,
-    Part,
-    Section,
-    Table,
-    Text,
-    name_all,
-    to_name,
-)
+from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
 from .items import LEAST_KNOWN, View, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
 from .overview import tabulate_questions
-from .special import (
-    describe_network,
-    describe_sequences,
-    describe_tags,
-    draw_tags,
-    draw_transitions,
-)
+from .special import describe_network, describe_sequences, describe_tags, draw_tags, draw_transitions
 from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
 
 # The most classes that a chart shows; the others are one.

@@ -29,7 +29,6 @@ from ..answers.tables import Table, is_table, key_roles, open_frame, read_figure
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
-from ..kernels import Floats
 from ..kinds.base import FUSED
 from ..kinds.spans import Spans
 from ..kinds.tags import USUAL, split_cell
@@ -240,7 +239,14 @@ def compare_labels(
         labels, known_labels = (normalise_column(each, spell) for each in (labels, known_labels))
     row, gold_row = _match(table, keys, known_table, known_keys, known_labels)
     both = row >= 0
-    shown, posterior = _read_probabilities(table, row[both])
+    # The classes that have a column of probabilities, unless all of these are empty.
+    found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
+    shown, posterior = list[str](), None
+    if any(len(find_missing(table.read(name))) < table.n_rows for name in found):
+        for name in found:
+            table.values(name, "Every label needs its probabilities.")
+        shown = list(found.values())
+        posterior = np.column_stack([read_figures(table, name)[row[both]] for name in found])
     if normalise and posterior is not None:
         spelled = [str(spell(name)) for name in shown]
         shown = list(dict.fromkeys(spelled))
@@ -314,8 +320,8 @@ def compare_labels(
     if len(keys) == 2 and looks_iob2(objects(classes)):
         tags = objects(classes)
         order, lengths = _sort_tokens(known_keys, gold_row, known_table.name)
-        found = np.where(row >= 0, tags[guess[row]], "O")  # where an item has no label, there is no span
-        sides = tags[truth][order], found[order], lengths
+        fused = np.where(row >= 0, tags[guess[row]], "O")  # where an item has no label, there is no span
+        sides = tags[truth][order], fused[order], lengths
         scores = {"strict": span_score(*sides), "relaxed": relaxed_span_score(*sides)}
         order, lengths = _sort_tokens(keys, np.arange(len(guess)), table.name)
         figures["n_invalid_transitions"] = count_invalid_transitions(tags[guess][order], lengths)
@@ -358,16 +364,6 @@ def _match(
             "Check that both use the same ids.",
         )
     return row, gold_row
-
-
-def _read_probabilities(table: Table, rows: Indices) -> tuple[list[str], Floats | None]:
-    """The names of the classes that have a column of probabilities, and these columns."""
-    found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
-    if not found or all(len(find_missing(table.read(name))) == table.n_rows for name in found):
-        return [], None
-    for name in found:
-        table.values(name, "Every label needs its probabilities.")
-    return list(found.values()), np.column_stack([read_figures(table, name)[rows] for name in found])
 
 
 def _find_levels(given: Column, known: Column, shown: list[str], named: Sequence[object] | None) -> Values:

@@ -10,15 +10,7 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
-from ..kinds.tags import (
-    SEPARATOR,
-    Tags,
-    TagsKind,
-    encode_sets,
-    list_column,
-    open_known_sets,
-    read_set_table,
-)
+from ..kinds.tags import SEPARATOR, Tags, TagsKind, encode_sets, list_column, open_known_sets, read_set_table
 from ..metrics.labels import ClassScore
 from ..models.base import Model
 from .evaluation import Evaluation, mean_gap

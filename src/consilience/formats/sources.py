@@ -602,19 +602,14 @@ def choose_form(opened: Any, form: str, path: str, to: str | None) -> str:
     return to
 
 
-def write_form(opened: Any, path: str, form: str) -> None:
-    """Write annotations in a form that `choose_form` chose."""
-    layouts, found = need_kind(opened).layouts, find_by_name(form)
-    if form in layouts:
-        write_table(layouts[form](opened), path)
+def write_form(opened: Any, source: str, path: str, form: str) -> list[str]:
+    """Write annotations that have one form in another, which `choose_form` chose; return what is lost, in words."""
+    kind, found = need_kind(opened), find_by_name(form)
+    carried = {"confidence", "white space"} if found is None else {*found.codec.carries}
+    if form in kind.layouts:
+        write_table(kind.layouts[form](opened), path)
     elif isinstance(opened, Spans):
         write_spans(opened, path, form)
     elif found is not None and found.codec.save is not None:
         found.codec.save(opened, path)
-
-
-def list_losses(opened: Any, form: str, to: str) -> list[str]:
-    """What is not written, in words, if what has one form is written in another."""
-    target = find_by_name(to)
-    carried = {"confidence", "white space"} if target is None else target.codec.carries
-    return need_kind(opened).list_losses(opened, form, to, {*carried, "white space"} if to == form else carried)
+    return kind.list_losses(opened, source, form, carried | {"white space"} if form == source else carried)

@@ -98,11 +98,16 @@ def _parse(delimiter: str, path: str, names: list[str], chosen: list[str]) -> It
             ) from None
         if next(_find_lines(delimiter, path), None) is not None:
             raise
-    if "\n" in last and not _ends_in_quote(path):
-        raise InputError(
-            f"{place(n_rows - 1)}: a quote is opened and never closed.",
-            'Close it, or double a quote that is part of the text and quote the field ("5"" disk").',
-        )
+    if "\n" in last:  # a quote was left open unless the file ends in one
+        tail = b""
+        with files.open_input(path) as stream:
+            while block := stream.read(files.BLOCK):
+                tail = tail[-4:] + block
+        if not tail.rstrip(b"\r\n").endswith(b'"'):
+            raise InputError(
+                f"{place(n_rows - 1)}: a quote is opened and never closed.",
+                'Close it, or double a quote that is part of the text and quote the field ("5"" disk").',
+            )
 
 
 def _find_lines(usual: str, path: str) -> Iterator[int]:
@@ -117,24 +122,28 @@ def _find_lines(usual: str, path: str) -> Iterator[int]:
             start = reader.line_num + 1
 
 
-def _ends_in_quote(path: str) -> bool:
-    tail = b""
-    with files.open_input(path) as stream:
-        while block := stream.read(files.BLOCK):
-            tail = tail[-4:] + block
-    return tail.rstrip(b"\r\n").endswith(b'"')
-
-
 def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
     """Write the names in the first line, then the rows, with quotes only where they are needed."""
+    wide = pa.large_string()
+    mark, nothing = pa.scalar('"', wide), pa.scalar("", wide)
     with files.open_output(path) as sink:
         for number, table in enumerate(tables):
+            # Readers skip an empty line, so a missing value in an only column has to be quoted.
+            special = f'["\r\n{delimiter}]{"|^$" if table.num_columns == 1 else ""}'
             if any(map(pa.types.is_list, table.schema.types)):
                 table = _join_lists(table)
             header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
             for batch in (*(() if number else header.to_batches()), *table.to_batches(files.ROWS_PER_WRITE)):
-                fields = [_quote(column, delimiter, alone=table.num_columns == 1) for column in batch.columns]
-                lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
+                fields = []
+                for column in batch.columns:
+                    # With 64-bit offsets, since the lines of one batch may exceed 2 GB. What needs quotes has them;
+                    # pyarrow's own writer quotes all text.
+                    text: Any = pc.fill_null(pc.cast(decode_categories(column), wide), "")
+                    quoted: Any = pc.binary_join_element_wise(
+                        mark, pc.replace_substring(text, '"', '""'), mark, nothing
+                    )
+                    fields.append(pc.if_else(pc.match_substring_regex(text, special), quoted, text))
+                lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, wide))
                 sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
 
@@ -149,17 +158,6 @@ def _join_lists(table: pa.Table) -> pa.Table:
             missing = pa.array([each is None for each in lists])
             table = table.set_column(at, field.name, pc.if_else(missing, None, texts))
     return table
-
-
-def _quote(column: Any, delimiter: str, alone: bool) -> Any:
-    """Return the fields of one column as text, quoted where needed; pyarrow's own writer quotes all text."""
-    # With 64-bit offsets, since the lines of one batch may exceed 2 GB.
-    text = pc.fill_null(pc.cast(decode_categories(column), pa.large_string()), "")
-    # Readers skip an empty line, so a missing value in an only column has to be quoted.
-    needed = pc.match_substring_regex(text, f'["\r\n{delimiter}]{"|^$" if alone else ""}')
-    mark, nothing = pa.scalar('"', text.type), pa.scalar("", text.type)
-    quoted: Any = pc.binary_join_element_wise(mark, pc.replace_substring(text, '"', '""'), mark, nothing)
-    return pc.if_else(needed, quoted, text)
 
 
 def _codec(delimiter: str) -> Codec:

@@ -238,8 +238,8 @@ class Spans:
         order = np.argsort(item, kind="stable")
         used, tag = np.unique(code_of[order], return_inverse=True)
         labels, rank = np.unique(objects(list_tags(self.labels))[used], return_inverse=True)
-        known = self._list_known_tags()
-        known_tags = [] if known is None else known["label"].unique().to_pylist()
+        known = self.known_tags()
+        known_tags = [] if known is None else map(str, known["label"])
         return Answers(
             offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
             worker=readings[:, 1].astype(np.int32)[reading][order],
@@ -268,20 +268,17 @@ class Spans:
         Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
         `to_responses` has, and is None if there are none. `fuse` uses it by itself.
         """
-        columns = self._list_known_tags()
-        return None if columns is None else build_frame(columns, self.backend)
-
-    def _list_known_tags(self) -> dict[str, Any] | None:
         documents = np.intersect1d(self.gold_documents, self.fused_documents)
         if self.gold is None or not len(documents):
             return None
         readings, tokens = np.stack([documents, np.zeros_like(documents)], axis=1), self.tokenised
         reading, position, code = tag_readings(self.gold, choose_layer(self.gold, tokens), tokens, readings)
-        return {
+        columns = {
             "sequence": to_column(self.documents[documents[reading]]),
             "position": to_column(position),
             "label": pa.array(list_tags(self.labels), pa.string()).take(pa.array(code)),
         }
+        return build_frame(columns, self.backend)
 
     def with_gold(self, known: Spans) -> Spans:
         """Return the same spans, of which some more are known.

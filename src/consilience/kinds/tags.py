@@ -433,8 +433,13 @@ class TagsKind(Kind[Tags]):
                 every.append(spread_sets(known.items[known.gold_items], known.gold))
             elif isinstance(each, KnownTags):
                 every.append(each)
-            elif (by_tag := read_known_tags(each, self.tags)) is not None:
-                every.append(by_tag)
+            elif is_table(each) and {"item", "tag", "label"} <= set(
+                each if isinstance(each, Mapping) else open_frame(each).names
+            ):
+                table = open_frame(each, "gold")
+                rows = table.keep(find_present(table.read("label")))  # without a label they tell nothing
+                code = encode_tags(rows.read("tag"), self.tags)
+                every.append({"sequence": rows.read("item"), "position": code, "label": rows.read("label")})
             else:
                 items, sets = open_known_sets(each, self.separator, names)
                 every.append(spread_sets(to_values(items), encode_sets(sets, self.tags)[1]))
@@ -512,22 +517,6 @@ class TagsKind(Kind[Tags]):
         for t, name in enumerate(name_probabilities(self.tags, columns)):
             columns[name] = to_column(np.ascontiguousarray(posterior[:, t]) if shown else nothing)
         return columns
-
-
-def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
-    """What a table with the columns item, tag and label (yes or no) tells; None for anything else.
-
-    Rows without a label tell nothing.
-    """
-    needed = {"item", "tag", "label"}
-    if not is_table(given) or (isinstance(given, Mapping) and not needed <= given.keys()):
-        return None
-    table = open_frame(given, "gold")
-    if not needed <= set(table.names):
-        return None
-    rows = table.keep(find_present(table.read("label")))
-    code = encode_tags(rows.read("tag"), tags)
-    return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
 
 
 def find_sets(task: TagsKind, labels: FusedLabels) -> tuple[Truths, Floats, Floats]:

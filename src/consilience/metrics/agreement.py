@@ -128,7 +128,18 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
     alpha = pairs.alpha()
     if np.isnan(alpha):
         return AlphaInterval(alpha, alpha, alpha)
-    influence = pairs.influences(alpha)
+    # The derivative of alpha by the weight of each item, at weights of 1.
+    observed, expected, n = pairs.observed(), pairs.expected(), pairs.mass.sum()
+    n_pairs, influence = n**2 - pairs.own_total.sum(), np.empty(len(pairs.paired))
+    for run in pairs.runs():
+        by_observed = pairs.mass[run] * (1 - pairs.shares(run) - observed) / n
+        # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, linear in it.
+        by_agreeing = 2 * pairs.chance[run] - pairs.own_agreeing[run]
+        by_total = 2 * n * pairs.mass[run] - pairs.own_total[run]
+        by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
+        influence[run] = ((1 - alpha) * by_expected - by_observed) / expected
+    if pairs.moved is not None:
+        influence -= (pairs.moved[0] - (1 - alpha) * pairs.moved[1]) / expected
     if r.sequences is not None:
         influence = _sum_at(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
     n_units = len(influence)
@@ -136,7 +147,7 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
         return AlphaInterval(alpha, -1.0, 1.0)
     if alpha >= 1 - 1e-12:
         # With probability 2.5 % no unit disagrees if each does so with this one.
-        return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / pairs.expected()), 1.0)
+        return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / expected), 1.0)
     influence -= influence.mean()
     influence *= influence
     error = np.sqrt(influence.sum() * n_units / (n_units - 1))
@@ -254,19 +265,6 @@ class _Pairs(NamedTuple):
         """Krippendorff's alpha."""
         expected = self.expected() if np.count_nonzero(self.label_mass) > 1 else 0.0
         return float(1 - self.observed() / expected) if expected > 0 else float("nan")
-
-    def influences(self, alpha: float) -> Floats:
-        """The derivative of alpha by the weight of each item, at weights of 1."""
-        observed, expected, n = self.observed(), self.expected(), self.mass.sum()
-        n_pairs, found = n**2 - self.own_total.sum(), np.empty(len(self.paired))
-        for run in self.runs():
-            by_observed = self.mass[run] * (1 - self.shares(run) - observed) / n
-            # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, linear in it.
-            by_agreeing = 2 * self.chance[run] - self.own_agreeing[run]
-            by_total = 2 * n * self.mass[run] - self.own_total[run]
-            by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
-            found[run] = ((1 - alpha) * by_expected - by_observed) / expected
-        return found if self.moved is None else found - (self.moved[0] - (1 - alpha) * self.moved[1]) / expected
 
 
 def _count_pairs(r: Answers, level: str) -> _Pairs:

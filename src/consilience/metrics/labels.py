@@ -15,7 +15,8 @@ recall over known ones.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -165,7 +166,9 @@ def encode_pair(gold: Labels, predicted: Labels) -> tuple[list[Hashable], Codes,
     gold_labels = as_labels(gold, "gold labels")
     predicted_labels = as_labels(predicted, "predicted labels")
     same_length(gold_labels, predicted_labels, "predicted labels")
-    classes = _in_order(dict.fromkeys(gold_labels) | dict.fromkeys(predicted_labels))
+    classes = list(dict.fromkeys([*gold_labels, *predicted_labels]))
+    with suppress(TypeError):  # mixed types and plain enums have no order but that of appearance
+        classes = sorted(classes)  # type: ignore[type-var]
     index = {label: code for code, label in enumerate(classes)}
     return classes, _lookup(index, gold_labels), _lookup(index, predicted_labels)
 
@@ -190,13 +193,6 @@ def encode_labels(labels: Labels, classes: Labels, name: str = "labels") -> tupl
 
 def _lookup(index: dict[Hashable, int], labels: list[Hashable]) -> Codes:
     return np.fromiter(map(index.__getitem__, labels), dtype=np.int64, count=len(labels))
-
-
-def _in_order(labels: Iterable[Hashable]) -> list[Hashable]:
-    try:
-        return sorted(labels)  # type: ignore[type-var]
-    except TypeError:  # mixed types and plain enums have no order but that of appearance
-        return list(labels)
 
 
 def _is_null(label: Hashable) -> bool:
@@ -458,12 +454,8 @@ def overlap_shares(rows: NDArray[np.int64], others: NDArray[np.int64]) -> Floats
     start, end = starts[1][order], np.maximum.accumulate(ends[1][order])
     # Where one span begins after all before it have ended, a new stretch begins.
     first = np.append(True, start[1:] > end[:-1])
-    begin, until = start[first], end[np.append(np.flatnonzero(first)[1:] - 1, len(end) - 1)]
-    before = np.cumsum(until - begin) - (until - begin)
-
-    def covered(place: NDArray[np.int64]) -> NDArray[np.int64]:
-        at = np.searchsorted(begin, place, side="right") - 1
-        inside = np.minimum(place, until[np.maximum(at, 0)]) - begin[np.maximum(at, 0)]
-        return np.where(at < 0, 0, before[np.maximum(at, 0)] + inside)
-
-    return np.asarray((covered(ends[0]) - covered(starts[0])) / (ends[0] - starts[0]))
+    bounds = np.column_stack([start[first], end[np.append(np.flatnonzero(first)[1:] - 1, len(end) - 1)]]).ravel()
+    # How much of the line is covered up to each bound: it grows within stretches.
+    covered = np.cumsum(np.diff(bounds, prepend=bounds[:1]) * (np.arange(len(bounds)) % 2))
+    begun, ended = (np.interp(places, bounds, covered) for places in (starts[0], ends[0]))
+    return np.asarray((ended - begun) / (ends[0] - starts[0]))

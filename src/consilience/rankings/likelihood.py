@@ -174,12 +174,13 @@ def find_odds(z: Floats, log_tie: float) -> tuple[Floats, Floats, Floats]:
     return tie / total, np.copysign(1 - square, z) / total, half + np.log(total)
 
 
-def find_slopes(cells: VerdictCells, vector: Floats) -> tuple[Floats, Floats]:
-    """The log odds z of each cell, and their derivatives by the five parameters of the cell, (5, R)."""
+def find_slopes(cells: VerdictCells, vector: Floats) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
+    """The log odds z of each cell, their derivatives by the five parameters of the cell, (5, R), and `find_odds`."""
     left, right, discrimination, bias, effect = vector[cells.columns]
     ahead = left - right
     z = discrimination * ahead + bias + cells.sign * effect
-    return z, np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
+    slopes = np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
+    return z, slopes, find_odds(z, float(vector[cells.sizes[SCORE]]))
 
 
 def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
@@ -188,8 +189,8 @@ def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[flo
     A cell adds :math:`n \log(e^{z/2} + e^{-z/2} + \nu) - (n_l - n_r) z / 2 - n_t \log \nu`, with the derivative
     :math:`(n (p_l - p_r) - n_l + n_r) / 2` by z.
     """
-    c, n_ties, (z, slopes) = cells.sizes[SCORE], float(cells.ties.sum()), find_slopes(cells, vector)
-    tie, lead, log_total = find_odds(z, float(vector[c]))
+    c, n_ties = cells.sizes[SCORE], float(cells.ties.sum())
+    z, slopes, (tie, lead, log_total) = find_slopes(cells, vector)
     loss = float(np.sum(cells.n * log_total - cells.lead * z / 2))
     slopes *= (cells.n * lead - cells.lead) / 2
     gradient = np.bincount(cells.columns.ravel(), slopes.ravel(), len(vector))
@@ -239,8 +240,7 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     n_inner, size = c + 1, len(vector)
     precision = spreads[cells.kind] ** -2.0 * cells.learned
     precision[c] = spreads[LOG_TIE] ** -2.0
-    z, slopes = find_slopes(cells, vector)
-    tie, lead, _ = find_odds(z, float(vector[c]))
+    _, slopes, (tie, lead, _) = find_slopes(cells, vector)
     slopes *= cells.learned[cells.columns]
     # The variance of 1/2, -1/2 or 0 for left, right and tie; and its covariance with a tie.
     weight = cells.n * ((1 - tie) - lead**2) / 4
@@ -362,8 +362,7 @@ def search(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, 
     from scipy.optimize import minimize  # here, for it takes long to import and few need it
 
     # The expected curvature of each parameter taken alone.
-    c, (z, slopes) = cells.sizes[SCORE], find_slopes(cells, vector)
-    tie, lead, _ = find_odds(z, float(vector[c]))
+    c, (_, slopes, (tie, lead, _)) = cells.sizes[SCORE], find_slopes(cells, vector)
     weight = cells.n * ((1 - tie) - lead**2) / 4
     diagonal = np.bincount(cells.columns.ravel(), (weight * slopes**2).ravel(), len(vector))
     diagonal[c] = np.sum(cells.n * tie * (1 - tie))
@@ -430,8 +429,7 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Cur
     much larger the sum is on the whole.
     """
     c, (n_rows, n_columns), n_looked = cells.sizes[SCORE], found.explained.shape, int(item.max()) + 1
-    z, slopes = find_slopes(cells, vector)
-    tie, lead, _ = find_odds(z, float(vector[c]))
+    _, slopes, (tie, lead, _) = find_slopes(cells, vector)
     slopes *= cells.learned[cells.columns] * (cells.n * lead - cells.lead) / 2
     places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
     entries = np.append(slopes.ravel(), cells.n * tie - cells.ties)

@@ -13,18 +13,7 @@ from ..answers.columns import to_values
 from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
 from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_biases, draw_heat, draw_intervals
-from ..documents.document import (
-    Column,
-    Document,
-    Fact,
-    Facts,
-    Part,
-    Section,
-    Table,
-    Text,
-    name_all,
-    to_name,
-)
+from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
 from ..documents.overview import format_columns
 from ..errors import ConsilienceWarning, ConvergenceWarning, DataWarning, Python, Sentence, join_names, plural
 from ..kernels import Truths
