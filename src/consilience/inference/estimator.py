@@ -136,7 +136,7 @@ def describe_call(model: Estimator) -> str:
 
 
 class LabelEstimator(Estimator, ABC):
-    """An estimator of labels from answers. What is underlined is for `consilience`, and not for those who use it."""
+    """An estimator of labels from answers. Names that begin with an underscore are for the package itself."""
 
     #: The parameters of the structure that the model finds, and what one pass over the data adds up to.
     _structure_type: ClassVar[type[StructureParameters]] = IndependentParameters

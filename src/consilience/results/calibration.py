@@ -5,7 +5,7 @@ themselves. So a posterior q is reported as
 
     q_nk^t / sum_j q_nj^t
 
-with one power t for all items It is chosen by hidden answers: some answers are hidden, two steps of EM
+with one power t for all items. It is chosen by hidden answers: some answers are hidden, two steps of EM
 go on with the others, and t is where the answers that were hidden are predicted best (see
 `consilience.inference.hidden_answers`).
 

@@ -65,8 +65,8 @@ class Comparison:
         Share of right labels, and the ends of its 90 % range: by the record of real crowds and by known labels of items
         drawn at random, or by at least ten of these alone (`consilience.results.record`); nan where there is neither.
     expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
-        Share of right labels that the calibrated probabilities let expect, and its 95 % interval, if workers err
-        independently; nan if it is `withheld`.
+        Share of right labels by the calibrated probabilities, if workers err independently, and its 95 % interval;
+        nan if it is `withheld`.
     within_one, within_one_low, within_one_high : float
         For ordered classes, the share of labels that are right or one level off, as expected in the same way; else nan.
     absolute_error, absolute_error_low, absolute_error_high : float

@@ -1,7 +1,7 @@
 r"""How many labels are right: what real crowds tell, and known labels.
 
-Probabilities let expect a share of right labels, if workers err independently of each other. Real workers share errors,
-so fewer labels are right. `PAIRS` holds what was expected and what was true on real crowds. With x the logit of the
+The mean probability of the labels is the expected accuracy, if workers err independently of each other. Real workers
+share errors, so fewer labels are right. `PAIRS` holds what was expected and what was true on real crowds. With x the logit of the
 expected error and y that of the true one, a straight line is fitted to the pairs:
 
     y = a + b x,    s^2 = sum of squared residuals / (n - 2)
@@ -11,7 +11,7 @@ freedom around the line, in the logit, with the scale
 
     s sqrt(1 + 1 / n + (x - mean)^2 / S),    S = sum of (x_i - mean)^2
 
-A crowd that is surer of itself than all of these is taken for as sure as the surest of them.
+The expected accuracy of a crowd counts as at most the highest of these.
 
 Of n known labels of items drawn at random, k are those that the model gives if it does not know them. They multiply the
 density by
