@@ -1,8 +1,8 @@
 r"""How many labels are right: what real crowds tell, and known labels.
 
 The mean probability of the labels is the expected accuracy, if workers err independently of each other. Real workers
-share errors, so fewer labels are right. `PAIRS` holds what was expected and what was true on real crowds. With x the logit of the
-expected error and y that of the true one, a straight line is fitted to the pairs:
+share errors, so fewer labels are right. `PAIRS` holds what was expected and what was true on real crowds. With x the
+logit of the expected error and y that of the true one, a straight line is fitted to the pairs:
 
     y = a + b x,    s^2 = sum of squared residuals / (n - 2)
 
