@@ -85,7 +85,7 @@ def test_the_default_is_logistic_regression_of_soft_labels():
     """The slow twin: gradient of the loss that the module promises is zero at what was found."""
     rng = np.random.default_rng(0)
     rows, known = rng.normal(size=(60, 4)), rng.dirichlet(np.ones(3), 60)
-    judge = LinearTrainer(rows, 3).train(np.arange(60), known, 0.1)
+    judge = LinearTrainer(rows, 3, np.arange(60), np.arange(60) % 5).train(np.arange(60), known, 0.1)
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     scores = np.exp(z @ judge.weights.T + judge.offsets)
     g = scores / scores.sum(axis=1, keepdims=True)

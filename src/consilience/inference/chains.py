@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers, Block
 from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
-from ..kernels import Floats
-from .em import Fit, Parameters, Problem, Run, Weighing, expect_from_votes
+from ..kernels import Floats, width_of
+from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, HeldOutScore, score_hidden
 from .moments import lay_out
 from .sources import Source
 from .structures import Statistics
 from .structures.chain import Chain, ChainParameters
-from .workers.rows import LeftOut
+from .workers.rows import LeftOut, Weighing
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -170,10 +170,8 @@ def follow_labels(
     if statistics is not None:
         counted = problem.workers.counted(statistics.counts, learned.prior)
         weighing = LeftOut(counted, posterior)
-        structure, unused = (
-            problem.structure.for_left_out(structure),
-            np.setdiff1d(np.array(problem.unsaid, np.int64), codes),
-        )
+        structure = problem.structure.for_left_out(structure)
+        unused = np.setdiff1d(np.array(problem.unsaid, np.int64), codes)
     shared = (weighing, structure, codes, goes_on, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))
 
@@ -187,7 +185,10 @@ def follow_block(
     unused: NDArray[np.int64],
 ) -> Floats:
     """Parts of the probabilities of runs of labels in one block."""
+    from ..kernels.chain import follow_paths
+
     evidence, _ = weighing.weigh(block)
     evidence[:, unused] = 0.0
     own = codes[block.first_item : block.first_item + block.n_items]
-    return structure.follow_block(block, evidence, own, goes_on)
+    factors, width = (structure.start_factor, structure.pair_factor, structure.end_factor), evidence.shape[1]
+    return follow_paths(block.sequences, evidence, *factors, own, goes_on, width_of(width, block.total_size))

@@ -30,7 +30,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ from . import Distributions, log_of
 from .structures import Statistics, Structure, StructureParameters, Summary, Trail
 from .workers import WORKERS
 from .workers.base import Prior, WorkerModel
-from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
+from .workers.rows import AnyFactors, LeftOut, RowCounts, Weighing, count_answers, vote
 
 if TYPE_CHECKING:
     from .sources import Source
@@ -226,11 +226,9 @@ def place(
     """What is to be fitted, its blocks cut and put where they will be worked on."""
     r, placed = source.responses, engine.place(source.lay_out(workers))
     # A field goes on from one iteration to the next with more than its parameters.
-    budget, known = None if graph is not None else r.budget, tuple[Any, ...]()
-    if budget is not None:
-        names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
-        codes = None if source.gold is None else source.gold.codes
-        known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
+    budget, codes = None if graph is not None else r.budget, None if source.gold is None else source.gold.codes
+    names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
+    known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
     unvoted = r.vote_shares()
     meant = unvoted > 0
     meant[workers.class_of_label[workers.class_of_label >= 0]] = True
@@ -285,7 +283,7 @@ def infer_left_out(
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
     unsaid = problem.unsaid
-    if not (use_gold and len(unsaid)):
+    if not (use_gold and unsaid):
         return left_out
     # Classes that nobody said keep the probability of the fit. All that is known of them is the prior of their answers,
     # which variational Bayes holds against them and counts without the item do not.
@@ -305,13 +303,6 @@ def decode_labels(
 ) -> NDArray[np.int64]:
     """The most probable joint labelling, as class indices of all items in order."""
     return np.concatenate(list(engine.map(decode_block, placed, factors, structure)))
-
-
-class Weighing(Protocol):
-    """What turns the answers of a block into evidence."""
-
-    def weigh(self, block: Block) -> tuple[Floats, float]:
-        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
 
 # What is done with one block, where it lives. Sums are taken in block order, whoever computed what is added: that is

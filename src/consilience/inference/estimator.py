@@ -170,16 +170,7 @@ class LabelEstimator(Estimator, ABC):
         check_posteriors(type(self).__name__, r)
 
     @abstractmethod
-    def _learn(
-        self,
-        source: Source,
-        graph: Graph | None,
-        engine: Engine,
-        *,
-        plan: Plan | None = None,
-        before: Any = None,
-        past: Any = None,
-    ) -> Any:
+    def _learn(self, source: Source, graph: Graph | None, engine: Engine, *args: Any, **further: Any) -> Any:
         """The `Result` of a fit, as far as it is learned from answers."""
 
 

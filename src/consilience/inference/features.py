@@ -235,8 +235,8 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        trainer = LinearTrainer(features.rows, r.n_classes)
-        strength, gain, error = choose_strength(trainer, known, before, pupils, unit, fold, log_loss)
+        trainer = LinearTrainer(features.rows, r.n_classes, unit, fold)
+        strength, gain, error = trainer.choose_strength(known, before, pupils, log_loss)
         found = found._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
     guided = Guided(plain, found, alone, features.names, features.item, unit, known)
     if not found.used:
@@ -255,9 +255,9 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
         if number > 1:
-            strength, _, _ = choose_strength(trainer, known, before, pupils, unit, fold, loss_of_answers)
+            strength, _, _ = trainer.choose_strength(known, before, pupils, loss_of_answers)
         blended = known[pupils].mean(axis=0)
-        judged = blend(judge_out_of_fold(trainer, strength, known, pupils, fold), blended)
+        judged = blend(trainer.judge_out_of_fold(strength, known, pupils), blended)
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
         with_priors = plain.with_priors(priors, shares)
@@ -284,76 +284,6 @@ def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[
     rank = np.empty(len(number), np.int64)
     rank[np.argsort(number, kind="stable")] = np.arange(len(number))
     return rank[owner], rank[owner] % N_FOLDS
-
-
-def choose_strength(
-    trainer: LinearTrainer,
-    known: Floats,
-    alone: Floats,
-    pupils: NDArray[np.int64],
-    unit: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    loss: Callable[[Floats, Floats], Floats],
-) -> tuple[float, float, float]:
-    """The smallest C whose loss is within one standard error of the least, and how good a classifier it makes.
-
-    Parameters
-    ----------
-    trainer : LinearTrainer
-        The classifier.
-    known, alone : array (n, K)
-        Posteriors that it learns from, and those without features, by which it is judged.
-    pupils : array
-        Rows that train. Some of them judge.
-    unit, fold : array (n,)
-        As `find_folds` returns them.
-    loss : callable
-        The loss of each row, from `alone` and what a classifier says.
-
-    Returns
-    -------
-    tuple
-        C; by how much its mean loss is below that of the class shares; and the standard error of that.
-    """
-    sample = draw_units(pupils, unit, SAMPLE)
-    units, judging, base = np.unique(unit[sample], return_inverse=True)[1], alone[sample], known[sample].mean(axis=0)
-
-    def compare(one: Floats, other: Floats) -> tuple[float, float]:
-        return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
-
-    losses: dict[float, Floats] = {}
-    for strength in STRENGTHS:
-        judged = judge_out_of_fold(trainer, strength, known, sample, fold, all_rows=False)
-        losses[strength] = loss(judging, blend(judged[sample], base))
-    least = min(losses.values(), key=lambda each: float(each.sum()))
-    leads = {strength: compare(each, least) for strength, each in losses.items()}
-    best = next(strength for strength, (lead, error) in leads.items() if not lead > error)
-    return best, *compare(loss(judging, np.broadcast_to(base, judging.shape)), losses[best])
-
-
-def judge_out_of_fold(
-    trainer: LinearTrainer,
-    strength: float,
-    known: Floats,
-    pupils: NDArray[np.int64],
-    fold: NDArray[np.int64],
-    all_rows: bool = True,
-) -> Floats:
-    """The probabilities of rows (n, K), each by a classifier that has not learned from it.
-
-    `pupils` are judged by those of them in other folds, and all other rows, if they are wanted, by all pupils.
-    """
-    judged, own = np.empty(known.shape), fold[pupils]
-    groups = [(pupils[own != number], pupils[own == number]) for number in range(N_FOLDS)]
-    if all_rows:
-        groups.append((pupils, np.setdiff1d(np.arange(len(known)), pupils)))
-    for others, asked in groups:
-        if len(others) and len(np.unique(known[others].argmax(axis=1))) > 1:
-            if len(asked):
-                judged[asked] = trainer.train(others, known[others], strength).judge(trainer.rows[asked])
-        else:  # nothing to learn from
-            judged[asked] = known[others].mean(axis=0) if len(others) else 1 / known.shape[1]
-    return judged
 
 
 def loss_of_answers(alone: Floats, judged: Floats) -> Floats:
@@ -412,11 +342,11 @@ class LinearJudge:
 
 
 class LinearTrainer:
-    """Logistic regression of scaled features."""
+    """Logistic regression of scaled features, of rows in units and folds as `find_folds` returns them."""
 
-    def __init__(self, rows: Any, n_classes: int) -> None:
+    def __init__(self, rows: Any, n_classes: int, unit: NDArray[np.int64], fold: NDArray[np.int64]) -> None:
         require_sklearn()
-        self.rows, self.n_classes = rows, n_classes
+        self.rows, self.n_classes, self.unit, self.fold = rows, n_classes, unit, fold
         # Columns that are empty, as those of hashed words may be by the million, would take part in every step.
         self.used: Any = slice(None)
         if issparse(rows):
@@ -445,6 +375,60 @@ class LinearTrainer:
             weights, offsets = np.vstack([0 * weights, weights]), np.append(0 * offsets, offsets)
         codes = np.asarray(model.classes_, np.int64)
         return LinearJudge(self.centre, self.scale, weights, offsets, codes, self.n_classes)
+
+    def judge_out_of_fold(
+        self, strength: float, known: Floats, pupils: NDArray[np.int64], all_rows: bool = True
+    ) -> Floats:
+        """The probabilities of rows (n, K), each by a classifier that has not learned from it.
+
+        `pupils` are judged by those of them in other folds, and all other rows, if they are wanted, by all pupils.
+        """
+        judged, own = np.empty(known.shape), self.fold[pupils]
+        groups = [(pupils[own != number], pupils[own == number]) for number in range(N_FOLDS)]
+        if all_rows:
+            groups.append((pupils, np.setdiff1d(np.arange(len(known)), pupils)))
+        for others, asked in groups:
+            if len(others) and len(np.unique(known[others].argmax(axis=1))) > 1:
+                if len(asked):
+                    judged[asked] = self.train(others, known[others], strength).judge(self.rows[asked])
+            else:  # nothing to learn from
+                judged[asked] = known[others].mean(axis=0) if len(others) else 1 / known.shape[1]
+        return judged
+
+    def choose_strength(
+        self, known: Floats, alone: Floats, pupils: NDArray[np.int64], loss: Callable[[Floats, Floats], Floats]
+    ) -> tuple[float, float, float]:
+        """The smallest C whose loss is within one standard error of the least, and how good a classifier it makes.
+
+        Parameters
+        ----------
+        known, alone : array (n, K)
+            Posteriors that it learns from, and those without features, by which it is judged.
+        pupils : array
+            Rows that train. Some of them judge.
+        loss : callable
+            The loss of each row, from `alone` and what a classifier says.
+
+        Returns
+        -------
+        tuple
+            C; by how much its mean loss is below that of the class shares; and the standard error of that.
+        """
+        sample = draw_units(pupils, self.unit, SAMPLE)
+        units, judging = np.unique(self.unit[sample], return_inverse=True)[1], alone[sample]
+        base = known[sample].mean(axis=0)
+
+        def compare(one: Floats, other: Floats) -> tuple[float, float]:
+            return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
+
+        losses: dict[float, Floats] = {}
+        for strength in STRENGTHS:
+            judged = self.judge_out_of_fold(strength, known, sample, all_rows=False)
+            losses[strength] = loss(judging, blend(judged[sample], base))
+        least = min(losses.values(), key=lambda each: float(each.sum()))
+        leads = {strength: compare(each, least) for strength, each in losses.items()}
+        best = next(strength for strength, (lead, error) in leads.items() if not lead > error)
+        return best, *compare(loss(judging, np.broadcast_to(base, judging.shape)), losses[best])
 
 
 def scale_of(spread: Floats, centre: Floats) -> Floats:

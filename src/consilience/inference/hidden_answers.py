@@ -40,7 +40,7 @@ from ..answers.items import Gold
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..errors import ParameterError, plural
 from ..kernels import Floats, Integers
-from . import ITEMS_AT_ONCE, Cells
+from . import Cells
 from .em import Fit, Problem, infer_left_out
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail
@@ -132,13 +132,6 @@ def raise_where(changed: NDArray[np.bool_], posterior: Floats, power: float) -> 
     """The posteriors, those that are to be `changed` raised to a power."""
     raised = raise_to(posterior, power)
     return raised if changed.all() else np.where(changed[:, None], raised, posterior)
-
-
-def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) -> None:
-    """Raise posteriors to a power run by run, since a second array of all of them would take much memory."""
-    for first in range(0, len(posterior), ITEMS_AT_ONCE):
-        run = slice(first, first + ITEMS_AT_ONCE)
-        posterior[run] = raise_where(changed[run], posterior[run], power)
 
 
 def score_powers(posterior: Floats, by_class: Floats, unit: NDArray[np.int64], weight: Floats | None = None) -> Floats:
@@ -293,10 +286,9 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
         rest, parameters = replace(problem.about(shown), prior=start.prior, earlier=others), start
-        statistics = rest.expect(parameters, trail)
         for _ in range(STEPS):
-            parameters = rest.maximise(statistics, start.prior)
-            statistics = rest.expect(parameters, trail)
+            parameters = rest.maximise(rest.expect(parameters, trail), start.prior)
+        statistics = rest.expect(parameters, trail)
         learned = rest.maximise(statistics, start.prior)
         left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters))
         item = r.items_of(answer)
@@ -346,6 +338,11 @@ class HeldOutScore(NamedTuple):
     sizes: NDArray[np.int64]  # answers in each unit
     hidden: NDArray[np.int64]  # which answers were hidden
 
+    @classmethod
+    def of(cls, totals: Floats, sizes: NDArray[np.int64], hidden: NDArray[np.int64]) -> HeldOutScore:
+        """The score of hidden answers."""
+        return cls(*mean_and_error(totals, sizes), len(hidden), totals, sizes, hidden)
+
     def minus(self, other: HeldOutScore) -> tuple[float, float]:
         """The difference of two scores, and the standard error of the paired difference."""
         if not np.array_equal(self.hidden, other.hidden):
@@ -355,9 +352,7 @@ class HeldOutScore(NamedTuple):
     def plus(self, other: HeldOutScore) -> HeldOutScore:
         """The score of the hidden answers of both, as of two folds."""
         totals, sizes = np.concatenate([self.totals, other.totals]), np.concatenate([self.sizes, other.sizes])
-        score, error = mean_and_error(totals, sizes)
-        hidden = np.concatenate([self.hidden, other.hidden])
-        return HeldOutScore(score, error, self.n_answers + other.n_answers, totals, sizes, hidden)
+        return HeldOutScore.of(totals, sizes, np.concatenate([self.hidden, other.hidden]))
 
 
 def score_hidden(
@@ -367,9 +362,7 @@ def score_hidden(
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
     logs = log_chance(posterior[item], shrink_rows(counts, worker, label))
     totals = np.bincount(unit, weights=logs * r.weights(np.flatnonzero(hidden))).astype(np.float64)
-    sizes = np.bincount(unit)
-    score, error = mean_and_error(totals, sizes)
-    return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
+    return HeldOutScore.of(totals, np.bincount(unit), np.flatnonzero(hidden))
 
 
 def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:

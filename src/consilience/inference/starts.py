@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
@@ -232,8 +231,12 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
             structure = model._start_from_moments(r, problem.structure, found)
             starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
+    confusion = plain.transpose(0, 2, 1)
     for i in range(1, model.n_init):
-        starts[f"random {i}"] = settle(random_confusion(rng, plain, order))
+        # The vote's matrices, blurred: half of each is a random distribution.
+        noise = np.zeros(confusion.shape)
+        noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
+        starts[f"random {i}"] = settle(0.5 * confusion + 0.5 * noise)
     return starts
 
 
@@ -280,11 +283,3 @@ def given_confusion(model: LatentEstimator, r: Answers) -> Floats:
     if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
         raise parameter_error("start", type(model).__name__, expected, model.start)
     return confusion
-
-
-def random_confusion(rng: np.random.Generator, mean: Floats, order: NDArray[np.int64]) -> Floats:
-    """The vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
-    confusion = mean.transpose(0, 2, 1)
-    noise = np.zeros(confusion.shape)
-    noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
-    return 0.5 * confusion + 0.5 * noise

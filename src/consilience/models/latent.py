@@ -18,7 +18,7 @@ from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import Guided, guide_by_features
-from ..inference.hidden_answers import raise_in_place, raise_where
+from ..inference.hidden_answers import raise_where
 from ..inference.labels import choose_labels
 from ..inference.sources import Source
 from ..inference.starts import fixed_prior, given_pair
@@ -106,11 +106,12 @@ class LatentModel(Model, LatentEstimator):
         opinion = None if guided is None or guided.guide is None else guided
         calibrated, reported = calibrate(self, source, problem, best, posterior, opinion, before)
         power, changed = calibrated.found.power, find_raised(found.structure, r)
+        # Run by run, since a second array of all posteriors would take much memory.
+        runs = [slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE)]
         if self._rule == "sequence":
             factors = problem.workers.factors(found.workers.log_weights)
             codes = decode_labels(engine, problem.placed, factors, found.structure)
         else:
-            runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
             raised = (raise_where(changed[run], reported[run], power) for run in runs)
             codes = np.concatenate([choose_labels(each, self.label_by) for each in raised])
 
@@ -131,7 +132,8 @@ class LatentModel(Model, LatentEstimator):
             spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)
         if power != 1:
             reported = posterior.copy() if reported is posterior else reported
-            raise_in_place(changed, reported, power)
+            for run in runs:
+                reported[run] = raise_where(changed[run], reported[run], power)
             release_mapped()
 
         # What checks the answers: others, neighbours, chains, features and item priors.

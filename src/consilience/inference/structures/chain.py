@@ -77,15 +77,6 @@ class ChainParameters(StructureParameters):
         viterbi(block.sequences, evidence, block.gold, *factors, path, width_of(evidence.shape[1], block.total_size))
         return path
 
-    def follow_block(self, block: Block, evidence: Floats, path: NDArray[np.int64], goes_on: Floats) -> Floats:
-        """The parts of the probabilities of runs of labels, (n, 3); see `consilience.kernels.chain`."""
-        from ...kernels.chain import follow_paths
-
-        factors = (self.start_factor, self.pair_factor, self.end_factor)
-        return follow_paths(
-            block.sequences, evidence, *factors, path, goes_on, width_of(evidence.shape[1], block.total_size)
-        )
-
     def point(self) -> Self:
         """The parameters with which the E-step uses the reported probabilities."""
         start = temper(self.initial, self.mean, self.coupling, self._starts())

@@ -79,7 +79,7 @@ class FieldParameters(StructureParameters):
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
         from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
         """
-        from ...kernels.graph import field_objective
+        from ...kernels.graph import field_objective, pseudo_likelihood_slope
 
         if graph is None:
             raise TypeError("A field is inferred over a graph.")
@@ -92,22 +92,16 @@ class FieldParameters(StructureParameters):
         posterior = infer_field(graph, unary, self.coupling, self.inference, trail, n_threads)
         sums = add_neighbours(graph, posterior, n_threads)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
-        coupling = self._learn(graph, sums, posterior) if self.learns and trail is not None else self.coupling
-        evidence[order] = posterior
+        evidence[order], coupling = posterior, self.coupling
+        if self.learns and trail is not None:
+            # One Newton step on the pseudo-likelihood; short, for far from the optimum a quadratic is a poor guide.
+            coupling, unit = 0.0, weight_unit(graph.weights)
+            if graph.n_edges:
+                beta = max(self.coupling * unit, 1e-3)
+                slope, curvature = pseudo_likelihood_slope(graph.offsets, sums / unit, self.pull, beta, posterior)
+                step = np.clip((slope + 1 / beta - 1) / (curvature + 1 / beta**2), -0.5, 0.5)
+                coupling = float(np.clip(beta + step, 0.0, MOST_COUPLING)) / unit
         return FieldSummary(value, posterior.sum(axis=0), coupling)
-
-    def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> float:
-        """The coupling after one Newton step on its pseudo-likelihood."""
-        from ...kernels.graph import pseudo_likelihood_slope
-
-        if not graph.n_edges:
-            return 0.0
-        unit = weight_unit(graph.weights)
-        beta = max(self.coupling * unit, 1e-3)
-        slope, curvature = pseudo_likelihood_slope(graph.offsets, sums / unit, self.pull, beta, posterior)
-        # Short steps: far from the optimum a quadratic is a poor guide.
-        step = np.clip((slope + 1 / beta - 1) / (curvature + 1 / beta**2), -0.5, 0.5)
-        return float(np.clip(beta + step, 0.0, MOST_COUPLING)) / unit
 
     def log_prior(self, linked: bool) -> Floats:
         """What the class prior says of a node with edges, or of one without, in logarithms (K,)."""

@@ -197,22 +197,17 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
     array([[[1.1, 0.1],
             [0.1, 1.1]]])
     """
-    n_labels = len(class_of_label)
-    array = to_floats(smoothing)
+    shape, array = (n_classes, len(class_of_label)), to_floats(smoothing)
     if array.shape == (2,):
-        pseudo_counts = np.where(names_class(class_of_label, n_classes), array[1], array[0])[None]
+        array = np.where(names_class(class_of_label, n_classes).T, array[1], array[0])
     elif array.ndim == 0:
-        pseudo_counts = np.full((1, n_labels, n_classes), float(array))
-    else:
-        if array.ndim not in (2, 3):
-            raise ValueError("neither a number nor a pair nor a matrix")
-        pseudo_counts = array if array.ndim == 3 else array[None]
-        if pseudo_counts.shape[1:] != (n_classes, n_labels) or pseudo_counts.shape[0] not in (1, n_workers):
-            raise ValueError(
-                f"an array of shape (classes, labels) = ({n_classes}, {n_labels}), or one such matrix per worker"
-            )
-        pseudo_counts = pseudo_counts.transpose(0, 2, 1)
-    return freeze(np.ascontiguousarray(pseudo_counts))
+        array = np.full(shape, float(array))
+    elif array.ndim not in (2, 3):
+        raise ValueError("neither a number nor a pair nor a matrix")
+    matrices = array.reshape(-1, *array.shape[-2:])
+    if matrices.shape[1:] != shape or len(matrices) not in (1, n_workers):
+        raise ValueError(f"an array of shape (classes, labels) = {shape}, or one such matrix per worker")
+    return freeze(np.ascontiguousarray(matrices.transpose(0, 2, 1)))
 
 
 @dataclass(frozen=True, eq=False)

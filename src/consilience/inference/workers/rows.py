@@ -42,14 +42,18 @@ LEAST_SHARE = 1e-4
 RowCounts: TypeAlias = tuple[NDArray[np.int64], Floats]
 
 
-class AnyFactors(Protocol):
+class Weighing(Protocol):
+    """What turns the answers of a block into evidence."""
+
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+
+
+class AnyFactors(Weighing, Protocol):
     """What a worker model makes of its estimates for the E-step: what gives evidence, and counts of answers."""
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """The expected log probability of answers, from expected counts of rows and of classes."""
-
-    def weigh(self, block: Block) -> tuple[Floats, float]:
-        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
         """What is counted of a block, by posterior probability of each class."""

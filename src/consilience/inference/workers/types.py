@@ -96,13 +96,18 @@ class TypedWorkers(WorkerModel):
             n_workers += responsibility.sum(axis=0)
             evidence += value
         types = types._replace(likely=likely)
-        fewer, n_left = leave_out_rare(types, n_workers)
-        found = share_types(prior, fewer, n_left)
-        if fewer is not types:
-            left = sum(value for _, _, value in respond_by_parts(inner, types_of(found)))
-            if found.log_density + left < evidence + prior.log_density:
-                return share_types(prior, types, n_workers)
-        return found
+        every, kept = share_types(prior, types, n_workers), n_workers >= FEW_WORKERS
+        if kept.all() or not kept.any():
+            return every
+        fewer = types._replace(
+            pseudo_counts=freeze(types.pseudo_counts[kept]),
+            log_shares=types.log_shares[:, kept],
+            n_gone=types.n_gone + int((~kept).sum()),
+            likely=likely[:, kept],
+        )
+        found = share_types(prior, fewer, n_workers[kept])
+        left = sum(value for _, _, value in respond_by_parts(inner, types_of(found)))
+        return every if found.log_density + left < evidence + prior.log_density else found
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
@@ -136,8 +141,8 @@ class TypedWorkers(WorkerModel):
         accuracy = np.clip(accuracy, 1e-3, 1 - 1e-3)
         return np.asarray(np.log(max(len(right) - 1, 1) * accuracy / (1 - accuracy)))
 
-    def pseudo_counts_of(self, counts: Floats, prior: Prior) -> Floats:
-        """The pseudo-counts that stand for the types of each worker, (M, A, K).
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
+        """The counts behind the matrices, each worker with the pseudo-counts that stand for their types.
 
         Those of answers outside are so many that their shares are the ones that are reported.
         """
@@ -148,11 +153,7 @@ class TypedWorkers(WorkerModel):
         if not self.within.all():
             total = (inner + found[:, self.within]).sum(axis=1, keepdims=True)
             found[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
-        return found
-
-    def counted(self, counts: Floats, prior: Prior) -> Counted:
-        """The counts behind the matrices, each worker with the pseudo-counts of their types."""
-        return super().counted(counts, prior._replace(smoothing=self.pseudo_counts_of(counts, prior)))
+        return super().counted(counts, prior._replace(smoothing=found))
 
     def _split(self, counts: Floats) -> tuple[Floats, Floats]:
         """The counts of answers within, (M, L', K), and those of all of them together and of the others."""
@@ -195,19 +196,6 @@ class WorkerTypes:
         crowd = np.log(np.exp(self.log_shares).mean(axis=0, keepdims=True))
         place = lookup(self.workers, to_column(workers))  # -1 is the last row
         return give_shares(prior, np.concatenate([self.log_shares, crowd])[place])
-
-
-def leave_out_rare(types: Types, n_workers: Floats) -> tuple[Types, Floats]:
-    """Types without those of which hardly any worker is, and how many workers are of each that is left."""
-    kept = n_workers >= FEW_WORKERS
-    if kept.all() or not kept.any():
-        return types, n_workers
-    likely = None if types.likely is None else types.likely[:, kept]
-    shares, n_gone = types.log_shares[:, kept], types.n_gone + int((~kept).sum())
-    fewer = types._replace(
-        pseudo_counts=freeze(types.pseudo_counts[kept]), log_shares=shares, n_gone=n_gone, likely=likely
-    )
-    return fewer, n_workers[kept]
 
 
 def share_types(prior: Prior, types: Types, n_workers: Floats) -> Prior:
