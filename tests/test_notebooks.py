@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.answers.previews import ReportTable, to_html, to_text
+from consilience.answers.previews import ReportTable
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -82,16 +82,16 @@ def test_missing_and_odd_cells():
             "y_high": [0.7, 3.0, None],
         }
     )
-    lines = to_text(table).splitlines()
+    lines = repr(ReportTable(table)).splitlines()
     assert lines[0].split() == ["name", "x", "sure", "low", "y"]
     assert "a b\N{REPLACEMENT CHARACTER}[31m" in lines[1]
     assert "0.50 (0.10-0.70)" in lines[1]
     assert "c" * 39 + "…" in lines[3]
-    assert to_html(table).count("<circle") == 1  # that from 1 to 3 is no share
-    assert to_text(pa.table({"a": []})) == "a\nno rows"
-    assert to_text(pa.table({})) == "no rows"
-    assert "no rows" in Snippet(to_html(pa.table({}))).text
-    assert to_text(pa.table({"a": [1, 2]}), 1) == "a\n1\n... 1 more row"
+    assert ReportTable(table)._repr_html_().count("<circle") == 1  # that from 1 to 3 is no share
+    assert repr(ReportTable(pa.table({"a": []}))) == "a\nno rows"
+    assert repr(ReportTable(pa.table({}))) == "no rows"
+    assert "no rows" in Snippet(ReportTable(pa.table({}))._repr_html_()).text
+    assert repr(ReportTable(pa.table({"a": range(21)}))).endswith("19\n... 1 more row")
 
 
 def test_a_report_is_an_arrow_table_in_all_that_takes_a_stream(fused, tmp_path):

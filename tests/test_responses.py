@@ -663,10 +663,12 @@ def test_matrix_with_labels(matrix, labels, expected):
 @pytest.mark.parametrize(
     ("matrix", "options", "expected"),
     [
-        ([1, 2], {}, r"items as rows and workers as columns; got an array of shape \(2,\)"),
+        (np.array([1, 2]), {}, r"items as rows and workers as columns; got an array of shape \(2,\)"),
+        ([1, 2], {}, "F must be a matrix of answers"),
         ("ab", {}, r"shape \(\)"),
+        (["ab", "cd"], {}, r"shape \(2,\)"),
         (np.zeros((2, 2, 2)), {}, r"shape \(2, 2, 2\)"),
-        ([[1], [1, 2]], {}, "rows of one length; got lengths 1, 2"),
+        ([[1], [1, 2]], {}, r"got an array of shape \(2,\)"),
         ([[-1, -1]], {}, "F has no answers: all 2 entries are missing"),
         ([[0, 2]], {"labels": ["a", "b"]}, "F holds 2, which is no index into the 2 labels"),
         ([["a", "c"]], {"labels": ["a", "b"]}, "F holds labels that were not named: 'c'. Name all labels with labels="),

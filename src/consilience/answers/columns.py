@@ -300,9 +300,7 @@ def are_distinct(column: Column) -> bool:
     >>> are_distinct(to_column([1, 2, None, None])), are_distinct(to_column(["a", "a"]))
     (True, False)
     """
-    present = find_present(column)
-    codes, distinct = encode_in_order_of_appearance(column.take(present) if len(present) < len(column) else column)
-    return len(codes) == len(distinct)
+    return not split_repeated(column.take(find_present(column)))[1]
 
 
 def number_groups(columns: Iterable[Column]) -> Indices:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -470,18 +470,14 @@ def read_entries(
     F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool
 ) -> tuple[Truths, Codes, Values]:
     """Which entries of a matrix are answers, and their codes and vocabulary."""
-    matrix: Any = F
-    plain = (str, bytes, Mapping)
-    if isinstance(F, (list, tuple)) and all(isinstance(row, Iterable) and not isinstance(row, plain) for row in F):
-        # NumPy would make text of ["a", nan], and numbers of [True, -1].
-        rows = [objects(list(row)) for row in F]
-        widths = {len(row) for row in rows}
-        if len(widths) > 1:
-            raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
-        matrix = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
+    matrix: Any
     try:
-        matrix = np.ma.asarray(matrix) if np.ma.isMaskedArray(matrix) else np.asarray(matrix)
-    except ValueError as error:
+        if isinstance(F, (list, tuple)) and not any(isinstance(row, (str, bytes, Mapping)) for row in F):
+            # NumPy would make text of ["a", nan], and numbers of [True, -1].
+            matrix = np.array([objects(list(row)) for row in F], dtype=object)
+        else:
+            matrix = np.ma.asarray(F) if np.ma.isMaskedArray(F) else np.asarray(F)
+    except (TypeError, ValueError) as error:
         raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")

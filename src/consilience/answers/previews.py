@@ -43,7 +43,9 @@ _CELL = "padding:.15em .7em;border:0;border-bottom:1px solid rgba(128,128,128,.3
 
 
 class ReportTable:
-    """An Arrow table that prints as a table.
+    """An Arrow table that prints as a table: its first rows, with aligned columns and few digits.
+
+    A column with its interval beside it (x, x_low, x_high) is shown as one. In HTML one from 0 to 1 is drawn, too.
 
     It has everything that a `pyarrow.Table` has, such as ``to_pylist()``, ``to_pandas()``, ``num_rows`` and
     ``table["column"]``. Whatever takes an Arrow stream takes it, such as ``pyarrow.table(report)`` and
@@ -53,6 +55,13 @@ class ReportTable:
     ----------
     arrow : pyarrow.Table
         The table.
+
+    Examples
+    --------
+    >>> ReportTable(pa.table({"worker": ["ann", "bo"], "p": [0.91234, None], "p_low": [0.8, 0], "p_high": [1, 1]}))
+    worker  p
+    ann     0.91 (0.80-1.00)
+    bo
     """
 
     __slots__ = ("arrow",)
@@ -82,10 +91,17 @@ class ReportTable:
         return bool(self.arrow.equals(other, check_metadata=check_metadata))
 
     def __repr__(self) -> str:
-        return to_text(self.arrow)
+        names, rows, numbers = spell_table(self.arrow)
+        texts = [[spell_estimate(each) if isinstance(each, tuple) else to_word(each) for each in row] for row in rows]
+        lines = text_table(names, texts, numbers) if names else []
+        return "\n".join([*lines, *count_rest(len(self), MOST_ROWS)])
 
     def _repr_html_(self) -> str:
-        return to_html(self.arrow)
+        names, rows, numbers = spell_table(self.arrow)
+        cells = [
+            [html_estimate(each) if isinstance(each, tuple) else escape(to_word(each)) for each in row] for row in rows
+        ]
+        return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(len(self), MOST_ROWS)))
 
 
 def build_report(columns: Mapping[str, Column], backend: str) -> Any:
@@ -109,34 +125,9 @@ def round_figures(columns: Mapping[str, Column]) -> dict[str, Column]:
     return rounded
 
 
-def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:
-    r"""The first rows of a table as lines of text, with aligned columns and few digits.
-
-    A column with its interval beside it (x, x_low, x_high) is shown as one.
-
-    >>> print(to_text(pa.table({"worker": ["ann", "bo"], "p": [0.91234, None], "p_low": [0.8, 0], "p_high": [1, 1]})))
-    worker  p
-    ann     0.91 (0.80-1.00)
-    bo
-    """
-    names, rows, numbers = spell_table(table, most)
-    texts = [[spell_estimate(each) if isinstance(each, tuple) else to_word(each) for each in row] for row in rows]
-    lines = text_table(names, texts, numbers) if names else []
-    return "\n".join([*lines, *count_rest(table.num_rows, most)])
-
-
-def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
-    """The first rows of a table as HTML. An estimate from 0 to 1 with its interval is drawn, too."""
-    names, rows, numbers = spell_table(table, most)
-    cells = [
-        [html_estimate(each) if isinstance(each, tuple) else escape(to_word(each)) for each in row] for row in rows
-    ]
-    return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(table.num_rows, most)))
-
-
-def spell_table(table: pa.Table, most: int) -> tuple[list[str], list[tuple[Any, ...]], list[bool]]:
+def spell_table(table: pa.Table) -> tuple[list[str], list[tuple[Any, ...]], list[bool]]:
     """Heads and first rows of a table, and which columns are numbers; an estimate and its interval are one value."""
-    cells, names = table.slice(0, most).to_pydict(), table.column_names
+    cells, names = table.slice(0, MOST_ROWS).to_pydict(), table.column_names
     estimates = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
     for name in estimates:
         cells[name] = list(zip(cells[name], cells.pop(f"{name}_low"), cells.pop(f"{name}_high"), strict=True))
