@@ -137,7 +137,7 @@ def test_damaged_answers_are_explained(tmp_path):
             "not as many answers as the items have",
         ),
         (path, {"arrays/given/answers/label.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
-        (soft, {"arrays/given/answers/soft.npy": array(np.ones((24, 3), "f4"))}, "not hold probabilities that sum"),
+        (soft, {"arrays/given/answers/soft.npy": array(np.full((24, 3), 2, "f4"))}, "does not hold probabilities"),
         (
             soft,
             {"arrays/given/answers/soft.npy": array(np.ones((9, 3), "f4") / 3)},

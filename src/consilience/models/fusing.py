@@ -38,6 +38,7 @@ from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind
+from ..kinds.base import TableKind
 from ..kinds.tags import find_separators
 from ..limits import keep_to
 from ..options import check_questions, is_among, split_by_question
@@ -262,7 +263,9 @@ def choose_estimator(
     may_choose = "workers" in defaults and "workers" not in parameters
 
     scale = None
-    may_be_scale = is_auto and may_choose and prepared.may_be_scale and not answers.is_ordered
+    # Whole numbers may be a scale if nobody said whether they are.
+    may_be_scale = is_auto and may_choose and isinstance(kind, TableKind)
+    may_be_scale &= not answers.declares_order and not answers.is_ordered
     may_be_scale &= chosen.get_params().get("estimation") != "em"  # types of workers know no other way than Bayes
     order = order_levels(answers) if may_be_scale and not OrdinalWorkers.are_too_many(answers) else None
     if order is not None:

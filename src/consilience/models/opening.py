@@ -15,7 +15,7 @@ from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, ParameterError, Python, Sentence, listing, warn_of
 from ..kinds import find_kind, need_kind, read_rows
-from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
+from ..kinds.base import FUSED, TABLE, AnyKind
 
 
 class Prepared(NamedTuple):
@@ -35,8 +35,6 @@ class Prepared(NamedTuple):
         What the items are.
     blocked : ndarray
         Workers whose answers were left out.
-    may_be_scale : bool
-        Whether nobody said that classes are a scale, or that they are not, so that whole numbers may be one.
     n_blocked : tuple or None
         How many workers and answers were left out.
     """
@@ -47,7 +45,6 @@ class Prepared(NamedTuple):
     gold: Any
     task: AnyKind = TABLE
     blocked: Values | None = None
-    may_be_scale: bool = True
     n_blocked: tuple[int, int] | None = None
 
 
@@ -100,9 +97,8 @@ def prepare(
     else:
         known = None if gold is False else open_gold_tables(gold, columns)
         gold = task.spread_known(known, answers.columns)
-    may_be_scale = isinstance(task, TableKind) and not answers.declares_order
     links = None if graph is None else as_graph(graph, answers)
-    return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
+    return Prepared(opened, answers, links, gold, task, blocked, n_blocked)
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
@@ -208,13 +204,6 @@ def is_plain(value: object) -> bool:
         or isinstance(value, (bool, int, float, np.generic))
         or (isinstance(value, str) and not os.path.exists(value))
     )
-
-
-def open_rows(source: object) -> Table:
-    """The table of answers, or the one at a path."""
-    from ..formats.sources import open_table
-
-    return open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
 
 
 def keep_answered(table: Table, label: str, are_sets: bool) -> Table:

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from ..answers.answers import Answers
 from ..answers.columns import Column, add_values, lookup, to_column, to_values
 from ..answers.previews import build_report, round_figures
-from ..answers.tables import Table, build_frame
+from ..answers.tables import Table, build_frame, open_frame
 from ..documents.document import Document
 from ..documents.page import describe_questions_page
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing
+from ..formats.sources import open_table
 from ..formats.writing import write_table
 from ..inference.estimator import renew
 from ..kinds.tags import SEPARATOR, TagsKind
@@ -31,7 +32,7 @@ from ..results.label_files import is_one_file
 from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model, restore
 from .fusing import Posed, Shared, fit_posed
-from .opening import keep_answered, open_answers, open_rows, split_gold
+from .opening import keep_answered, split_gold
 from .updating import join_batch, read_like
 
 if TYPE_CHECKING:
@@ -188,26 +189,22 @@ class Questions(Mapping[str, Model]):
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
-        read = {}
-        for name, rows in self._find_rows(responses).items():
-            model, task = self[name], self[name].result_.task
-            if model.result_.given.answers is None:
-                read[name] = model._read(open_answers(rows, **task.reading(), label=name))[1]
-            else:
-                read[name] = read_like(model, rows)
+        rows = self._find_rows(responses)
+        read = {name: read_like(self[name], table) for name, table in rows.items()}
         if not read:
             raise InputError(f"There are no answers to {listing(self, len(self))}.", "Name columns as at the fit.")
         return read
 
     def _find_rows(self, responses: object) -> dict[str, Table]:
         """The rows of a table in which each question has an answer, of the questions that have some."""
-        table, found = open_rows(responses), {}
+        is_path, found = isinstance(responses, (str, os.PathLike)), {}
+        table = open_table(os.fspath(responses))[0] if is_path else open_frame(responses)
         for name, model in self.items():
             old = model.result_.given.answers
             label = name if old is None else old.columns.get("label", name)
             rows = keep_answered(table, label, isinstance(model.result_.task, TagsKind))
             if label in rows.names and rows.n_rows:
-                found[name] = rows
+                found[name] = rows if old is not None else rows.prefer({"label": label})
         return found
 
     def next_items(self, n: int = 50, *, at_random: bool = False) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from ..errors import plural, to_sentence
+from ..errors import plural
 from ..kernels import Floats
 from .record import LEAST_KNOWN, PAIRS, expect_width, find_range, judge_by_known, judge_by_record, see_known
 
@@ -359,15 +359,11 @@ class Comparison:
 
 
 def explain_move(before: Comparison, after: Comparison) -> str:
-    """What the verdict was before, in words, and by what it is another one now."""
+    """What the verdict was before, in words."""
     if not before.tested:
         return "the verdict was not tested before"
-    if not after.tested:
-        return f"the verdict was {before.verdict!r} before"
-    if before.verdict == after.verdict:
-        return f"the verdict was {before.verdict!r} before too ({before.describe_gain()})"
-    figures = f"{before.describe_gain()} before, and now {after.describe_gain()}"
-    return f"the verdict went from {before.verdict!r} to {after.verdict!r} ({figures})"
+    too = " too" if before.verdict == after.verdict else ""
+    return f"the verdict was {before.verdict!r} before{too} ({before.describe_gain()})"
 
 
 def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) -> bool:
@@ -412,9 +408,7 @@ class ScaleCheck:
         if math.isnan(self.lead):
             return "different answers to one item are no nearer to each other than at random"
         figures = f"mean log score {self.lead:+.3f}, standard error {self.lead_error:.3f}"
-        if self.ordered:
-            return f"hidden answers are predicted better with an order ({figures})"
-        return f"hidden answers are not clearly predicted better with an order ({figures})"
+        return f"hidden answers are {'' if self.ordered else 'not clearly '}predicted better with an order ({figures})"
 
 
 @dataclass(frozen=True)
@@ -477,9 +471,9 @@ class GraphCheck:
         Of an edge: the geometric mean.
     silent : bool
         Whether neighbours have almost no effect on a label.
-    measured, agrees, differs : bool
-        Whether it could be measured how much answers about neighbours agree; whether they agree, and whether they
-        differ, more than chance explains.
+    measured, agrees : bool
+        Whether it could be measured how much answers about neighbours agree, and whether they agree more than chance
+        explains.
     sound : bool
         Whether the graph is informative about the labels, and a random one is not.
     repeats_errors : bool
@@ -499,7 +493,6 @@ class GraphCheck:
     silent: bool = field(init=False)
     measured: bool = field(init=False)
     agrees: bool = field(init=False)
-    differs: bool = field(init=False)
     sound: bool = field(init=False)
     repeats_errors: bool = field(init=False)
 
@@ -510,7 +503,6 @@ class GraphCheck:
             silent=silent,
             measured=self.agreement_error < math.inf,
             agrees=agrees,
-            differs=-self.agreement >= SURE * self.agreement_error,
             sound=not silent and agrees and self.coupling > 2 * self.shuffled_coupling,
             repeats_errors=self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error),
         )
@@ -518,28 +510,17 @@ class GraphCheck:
     def __str__(self) -> str:
         found = self.describe_agreement()
         coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
-        if self.silent:
-            unlike = " Neighbours differ more than by chance. The model makes no use of that." if self.differs else ""
-            check = f" {CHECK_IDS}" if self.measured and not self.agrees and not self.differs else ""
-            figures = f"{coupling}; {found}" if self.measured else coupling
-            return f"The graph has almost no effect on these labels ({figures}).{unlike}{check}"
         changes = (
             f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; a shuffled graph: "
             f"coupling {self.shuffled_coupling:.2f}, {self.shuffled_changed:.1%} of the labels)."
         )
         if self.sound:
-            verdict = (
-                f"The graph is informative about these labels: neighbouring items agree more than by chance ({found})"
-            )
-            return f"{verdict}. {changes} {self.describe_errors()}"
-        doubt = self.describe_doubt()
-        if not self.measured:
-            return f"{to_sentence(doubt)} {changes}"
-        if not self.agrees:
-            why = f"{doubt}, so the graph may not be informative about these labels"
-            return f"{to_sentence(why)} {changes} {CHECK_IDS}"
-        verdict = f"Neighbouring items agree more than by chance ({found}), but {doubt}"
-        return f"{verdict}. {changes} Do not rely on these changes."
+            verdict = "The graph is informative about these labels: neighbouring items agree more than by chance"
+            return f"{verdict} ({found}). {changes} {self.describe_errors()}"
+        told = f"The graph may not be informative about these labels: {self.describe_doubt()}. {changes}"
+        if self.silent:
+            told = f"The graph has almost no effect on these labels ({'; '.join(filter(None, (coupling, found)))})."
+        return f"{told} {CHECK_IDS}" if self.measured and not self.agrees else told
 
     def describe_agreement(self) -> str:
         """The agreement of neighbours, and its standard error, in words; nothing if it was not measured."""
@@ -553,11 +534,12 @@ class GraphCheck:
 
     def describe_doubt(self) -> str:
         """Why a graph that is not sound may not be informative."""
+        found = self.describe_agreement()
         if not self.measured:
             return "it could not be measured whether neighbouring items agree more than by chance"
         if self.agrees:
-            return "a shuffled graph has nearly as strong a coupling"
-        return f"neighbouring items do not clearly agree more than by chance ({self.describe_agreement()})"
+            return f"a shuffled graph has nearly as strong a coupling ({found})"
+        return f"neighbouring items do not clearly agree more than by chance ({found})"
 
     def describe_errors(self) -> str:
         """Whether errors run along the edges, and what follows."""

@@ -244,14 +244,8 @@ class Explanation:
             "against": self.against,
             "confidence_against": self.confidence_against,
             "parts": [
-                {
-                    "part": part.kind,
-                    "name": part.name,
-                    "worker": part.worker,
-                    "answer": part.answer,
-                    weight: part.weight,
-                }
-                for part in self.parts
+                {"part": kind, "name": name, "worker": worker, "answer": answer, weight: size}
+                for kind, size, name, worker, answer in self.parts
             ],
             **sums,
         }

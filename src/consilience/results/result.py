@@ -374,10 +374,8 @@ class Result:
         if self.calibrated is None:
             raise NotFittedError(f"The probabilities of a {self.model} are not calibrated.")
         calibration = self.calibrated.found
-        if calibration.given:
-            if np.array_equal(self.labels.posterior, self.labels.fitted):
-                return "Probabilities are those of the fit, without correction, as was asked for."
-            return calibration.describe()
+        if calibration.given and np.array_equal(self.labels.posterior, self.labels.fitted):
+            return "Probabilities are those of the fit, without correction, as was asked for."
         return calibration.describe()
 
 

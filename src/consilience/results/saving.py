@@ -4,7 +4,7 @@ The header has the fields of the records of a result. In place of an array or a 
 has the path of its field as its name, such as ``arrays/estimates/structure/mean.npy``. What may stand there follows
 from the type of the field, and for all that kernels index by from its shape in the table `SHAPES`.
 
-A shape is a text such as ``"N K: distributions"``: the axes, and perhaps a name of `VALUES`. An axis is a product of
+A shape is a text such as ``"N K: probabilities"``: the axes, and perhaps a name of `VALUES`. An axis is a product of
 letters: N items, M workers, K classes, L labels, A answers (the labels, and silence where that is one), P previous
 answers (the labels, and none); or a number, or "*" for any length. A tuple holds the texts that are allowed. None says
 that a field is not saved. Worker models, and results of other rooms, bring such a dict along, as `shapes`.
@@ -67,8 +67,6 @@ REMEDY = "Save the model again, or fit again."
 LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.nextafter(0, 1))
 # The smallest and the largest, and what they are in words. A letter stands for the indices of so many things.
 VALUES: dict[str, tuple[float, float | str, str]] = {
-    "distributions": (0, 1, "probabilities that sum to 1"),
-    "label distributions": (0, 1, "probabilities that sum to 1"),
     "probabilities": (0, 1, "probabilities"),
     "log weights": (-np.inf, 0, "logarithms of probabilities"),
     "positive": (SMALLEST, LARGEST, "finite numbers > 0"),
@@ -79,17 +77,15 @@ VALUES: dict[str, tuple[float, float | str, str]] = {
     "classes": (0, "K", "indices of classes"),
     "known classes": (-1, "K", "indices of classes, or -1"),
 }
-# Rows along this axis sum to 1, up to rounding.
-SUMS = {"distributions": -1, "label distributions": 1}
 
-STRUCTURE: Mapping[str, Shape] = {"mean": "K: distributions", "weights": "K: probabilities"}
+STRUCTURE: Mapping[str, Shape] = {"mean": "K: probabilities", "weights": "K: probabilities"}
 SUMMARY: Mapping[str, Shape] = {"log_normaliser": None, "mass": "K: counts"}
 # By the name of a record and of its field.
 SHAPES: dict[str, Mapping[str, Shape]] = {
     "Result": {
         "n_answers": "M: counts",
         "backend": tuple(BACKENDS),
-        "prior": "K: distributions",
+        "prior": "K: probabilities",
         "chance": "M",
         "raters": "M 5",
         "span_confidence": "*: probabilities",
@@ -99,8 +95,8 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     "Labels": {
         "keys": "N",
         "codes": "N: classes",
-        "posterior": "N K: distributions",
-        "uncalibrated": "N K: distributions",
+        "posterior": "N K: probabilities",
+        "uncalibrated": "N K: probabilities",
         "known": "N",
         "rule": ("", "sequence", "median"),
         **dict.fromkeys(("classes", "positions")),
@@ -113,7 +109,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "offsets": "N: counts",
         "worker": "*: workers",
         "label": "*: labels",
-        "soft": "* L: distributions",
+        "soft": "* L: probabilities",
         "format": ("", *(dialect.name for dialect in DIALECTS)),
         **dict.fromkeys(
             ("workers", "labels", "classes", "keys", "backend", "normalised", "positions", "origin", "gold")
@@ -122,9 +118,9 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     },
     "Graph": {"items": None, "offsets": "N: counts", "weights": "*: positive"},
     "Learned": {
-        "confusion": "M K A: distributions",
+        "confusion": "M K A: probabilities",
         "counts": "M L K: counts",
-        "crowd": "1 A K: label distributions",
+        "crowd": "1 A K: probabilities",
     },
     "Calibrated": {"predicted": None},
     "LinearJudge": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
@@ -134,8 +130,8 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "start_factor": "K: probabilities",
         "pair_factor": "K K: probabilities",
         "end_factor": "K: probabilities",
-        "initial": "K: distributions",
-        "transition": "K K: distributions",
+        "initial": "K: probabilities",
+        "transition": "K K: probabilities",
         **STRUCTURE,
     },
     "FieldParameters": {
@@ -174,10 +170,10 @@ def find_length(axis: str, sizes: Mapping[str, int]) -> int | None:
 def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int]) -> None:
     """Raise a `ValueError` unless an array is what it must be. It defines the sizes of letters that are not known.
 
-    >>> check_shape("prior", np.array([0.5, 0.5]), "K: distributions", {"K": 2})
-    >>> check_shape("prior", np.array([0.5, 0.6]), "K: distributions", {"K": 2})
+    >>> check_shape("prior", np.array([0.5, 0.5]), "K: probabilities", {"K": 2})
+    >>> check_shape("prior", np.array([0.5, 1.6]), "K: probabilities", {"K": 2})
     Traceback (most recent call last):
-    ValueError: prior does not hold probabilities that sum to 1
+    ValueError: prior does not hold probabilities
     """
     axes, _, values = shape.partition(": ")
     lengths = [find_length(axis, sizes) for axis in axes.split()]
@@ -191,12 +187,9 @@ def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int
     if not values:
         return
     least, most, words = VALUES[values]
-    tolerance = (1e-4 if array.dtype.itemsize == 4 else 1e-6) if array.dtype.kind == "f" else 0
+    tolerance = 1e-4 if array.dtype.kind == "f" else 0  # of rounding
     largest = sizes[most] - 1 if isinstance(most, str) else min(most + tolerance, LARGEST)
-    right = bool(((array >= least) & (array <= largest)).all())
-    if values in SUMS:
-        right = right and bool((np.abs(array.sum(axis=SUMS[values], dtype=np.float64) - 1) <= tolerance).all())
-    if not right:
+    if not ((array >= least) & (array <= largest)).all():
         raise ValueError(f"{name} does not hold {words}")
 
 

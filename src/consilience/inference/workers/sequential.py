@@ -34,7 +34,7 @@ class SequentialWorkers(WorkerModel):
     follows_answers: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "MP L K: log weights",
-        "further": {"sequential_confusion_": "M P K L: distributions", "_sequential_counts": "M P L K: counts"},
+        "further": {"sequential_confusion_": "M P K L: probabilities", "_sequential_counts": "M P L K: counts"},
     }
 
     def find_contexts(self, responses: Answers) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ class TagWorkers(TypedWorkers):
     context: ClassVar[str] = "tag"
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "MT L K: log weights",
-        "further": {"tag_confusion_": "M T K L: distributions", "_tag_counts": "M T L K: counts"},
+        "further": {"tag_confusion_": "M T K L: probabilities", "_tag_counts": "M T L K: counts"},
     }
 
     @classmethod
