@@ -197,8 +197,11 @@ class Questions(Mapping[str, Model]):
 
     def _find_rows(self, responses: object) -> dict[str, Table]:
         """The rows of a table in which each question has an answer, of the questions that have some."""
-        is_path, found = isinstance(responses, (str, os.PathLike)), {}
-        table = open_table(os.fspath(responses))[0] if is_path else open_frame(responses)
+        found = {}
+        if isinstance(responses, (str, os.PathLike)):
+            table = open_table(os.fspath(responses))[0]
+        else:
+            table = open_frame(responses)
         for name, model in self.items():
             old = model.result_.given.answers
             label = name if old is None else old.columns.get("label", name)
