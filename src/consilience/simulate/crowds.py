@@ -227,17 +227,10 @@ def sequences(
     n_workers: int = 10,
     n_classes: int = 4,
     *,
-    answers_per_item: int | None = None,
-    good: str | int = "most",
-    accuracy: ArrayLike | None = None,
-    spammers: int = 0,
-    adversaries: int = 0,
-    copycats: int = 0,
-    hard: float = 0.0,
-    activity: str = "equal",
     transition: ArrayLike | None = None,
     stickiness: float = 0.0,
     seed: int = 0,
+    **workers: Any,
 ) -> Simulation:
     """Draw a crowd that answers about sequences whose labels form a Markov chain.
 
@@ -252,10 +245,11 @@ def sequences(
         distribution.
     stickiness : float
         With this probability a label stays what it was, else it follows the transition matrix. In [0, 1).
-    n_workers, n_classes, answers_per_item, good, accuracy
+    n_workers, n_classes, seed
         As in `independent`.
-    spammers, adversaries, copycats, hard, activity, seed
-        As in `independent`.
+    **workers
+        Who answers, as in `independent`: answers_per_item, good, accuracy, spammers, adversaries, copycats, hard,
+        activity.
 
     Returns
     -------
@@ -273,8 +267,8 @@ def sequences(
     check_numbers(whole(1), n_sequences=n_sequences)
     check_numbers(number(0, 1 - 1e-9), stickiness=stickiness)
     shortest, longest = to_range(length)
-    workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
-    crew = Crew(seed, n_sequences * (shortest + longest) // 2, *workers)
+    n_items = n_sequences * (shortest + longest) // 2
+    crew = Crew(seed, n_items, n_workers, n_classes, **{"good": "most", **workers})
     if transition is None:
         moves = crew.structure.dirichlet(np.ones(n_classes), size=n_classes)
     else:
@@ -297,16 +291,9 @@ def network(
     *,
     degree: float = 5.0,
     homophily: float = 0.9,
-    answers_per_item: int | None = None,
-    good: str | int = "all",
-    accuracy: ArrayLike | None = None,
-    spammers: int = 0,
-    adversaries: int = 0,
-    copycats: int = 0,
-    hard: float = 0.0,
-    activity: str = "equal",
     prior: ArrayLike | None = None,
     seed: int = 0,
+    **workers: Any,
 ) -> Simulation:
     """Draw a crowd that answers about the nodes of a network whose edges mostly link items of one class.
 
@@ -319,10 +306,11 @@ def network(
         Average number of neighbours.
     homophily : float
         Share of edges within a class.
-    n_items, n_workers, n_classes, answers_per_item, good, accuracy
+    n_items, n_workers, n_classes, prior, seed
         As in `independent`.
-    spammers, adversaries, copycats, hard, activity, prior, seed
-        As in `independent`.
+    **workers
+        Who answers, as in `independent`, but all honest workers are good by default: answers_per_item, good, accuracy,
+        spammers, adversaries, copycats, hard, activity.
 
     Returns
     -------
@@ -336,8 +324,7 @@ def network(
     Graph(1,000 items, 2,000 edges, mean degree 4.00)
     """
     check_numbers(SHARE, homophily=homophily)
-    workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
-    crew = Crew(seed, n_items, *workers)
+    crew = Crew(seed, n_items, n_workers, n_classes, **workers)
     check_numbers(number(0, n_items - 1), degree=degree)
     n_edges = round(n_items * degree / 2)
     require_memory(
@@ -499,7 +486,7 @@ class Crew:
         n_items: int,
         n_workers: int,
         n_classes: int,
-        per_item: int | None = None,
+        answers_per_item: int | None = None,
         good: str | int = "all",
         accuracy: ArrayLike | None = None,
         spammers: int = 0,
@@ -520,17 +507,17 @@ class Crew:
                 f"many for {plural(n_workers, 'worker')}, at least one of whom must not be a copycat.",
                 "Ask for fewer.",
             )
-        if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_looking):
+        if answers_per_item is not None and not (is_whole(answers_per_item) and 1 <= answers_per_item <= n_looking):
             others_too = " (all workers but the copycats)" if copycats else ""
             expected = f"a whole number between 1 and {n_looking}{others_too}"
-            raise parameter_error("answers_per_item", "simulate", expected, per_item)
+            raise parameter_error("answers_per_item", "simulate", expected, answers_per_item)
         n_good = good
         if isinstance(good, str):
             n_good = {"most": min(int(n_workers) // 2 + 1, n_honest), "all": n_honest}.get(good, good)
         if not (is_whole(n_good) and 0 <= n_good <= n_honest):
             expected = f"'most', 'all' or a number of workers between 0 and {n_honest}"
             raise parameter_error("good", "simulate", expected, good)
-        self.n_answers = n_looking if per_item is None else per_item
+        self.n_answers = n_looking if answers_per_item is None else answers_per_item
         require_memory(
             NUMBER * (n_workers * n_classes**2 + n_items * self.n_answers),
             f"{plural(n_items, 'item')} x {plural(self.n_answers, 'answer')}, and the matrices of "
