@@ -208,7 +208,19 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     if isinstance(model.start, Estimator):
         starts["model"] = settle(confusion_of_model(model.start, r, plain))
     elif not isinstance(model.start, str):
-        starts["given"] = settle(given_confusion(model, r))
+        shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
+        expected = (
+            f"{', '.join(map(repr, model._start_choices))}, a fitted model, or an array of confusion matrices of shape "
+            f"{shape} (workers, classes, labels) whose rows sum to 1"
+        )
+        try:
+            given = to_floats(model.start)
+        except (TypeError, ValueError) as error:
+            raise parameter_error("start", type(model).__name__, expected, model.start) from error
+        given = np.broadcast_to(given, shape) if given.shape == shape[1:] else given
+        if given.shape != shape or not (given >= 0).all() or not np.allclose(given.sum(axis=2), 1, atol=1e-6):
+            raise parameter_error("start", type(model).__name__, expected, model.start)
+        starts["given"] = settle(given)
     else:
         if model.start not in model._start_choices:
             choices = f"one of {', '.join(map(repr, model._start_choices))}"
@@ -222,9 +234,9 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
                     Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
                     keyword="start",
                 )
-            given, answers, prior = fixed_prior(model, r), answers_to_match(r), by_vote.structure.mean
+            fixed, answers, prior = fixed_prior(model, r), answers_to_match(r), by_vote.structure.mean
             check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
-            found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
+            found = learn_moments(answers, plain, prior if fixed is None else fixed, learn_prior=fixed is None)
             if model.max_iter > 0:
                 # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
                 found = found._replace(prior=(found.prior + prior) / 2)
@@ -264,22 +276,4 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
     mass = found.sum(axis=2, keepdims=True)
     # A worker who, by that model, never says any of these labels: the vote knows better.
     confusion[known] = np.divide(found, mass, out=confusion[known], where=mass > 0)
-    return confusion
-
-
-def given_confusion(model: LatentEstimator, r: Answers) -> Floats:
-    """The parameter `start` as confusion matrices (M, K, L)."""
-    shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
-    expected = (
-        f"{', '.join(map(repr, model._start_choices))}, a fitted model, or an array of confusion matrices of shape "
-        f"{shape} (workers, classes, labels) whose rows sum to 1"
-    )
-    try:
-        confusion = to_floats(model.start)
-    except (TypeError, ValueError) as error:
-        raise parameter_error("start", type(model).__name__, expected, model.start) from error
-    if confusion.shape == shape[1:]:
-        confusion = np.broadcast_to(confusion, shape)
-    if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
-        raise parameter_error("start", type(model).__name__, expected, model.start)
     return confusion
