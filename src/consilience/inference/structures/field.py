@@ -89,7 +89,26 @@ class FieldParameters(StructureParameters):
         linked = find_linked(graph)
         unary[linked] += self.pull
         unary[~linked] += log_of(self.weights)
-        posterior = infer_field(graph, unary, self.coupling, self.inference, trail, n_threads)
+        sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
+        reached = Trail() if trail is None else trail
+        if self.inference == "mean_field":
+            start = reached.posterior
+            if start is None:
+                # First a few sweeps with weaker couplings: with all of it at once, the nodes that are visited first
+                # would win over the others.
+                start = softmax(unary, axis=1)
+                for part in WARM_UP:
+                    weak = part * self.coupling
+                    start = run_mean_field(graph, unary, weak, start, WARM_UP_SWEEPS, EM_TOL, n_threads)
+            posterior = run_mean_field(graph, unary, self.coupling, start, sweeps, tol, n_threads)
+        elif self.inference == "belief_propagation":
+            sent = reached.messages
+            posterior, reached.messages = run_belief_propagation(graph, unary, self.coupling, sent, sweeps, tol)
+        else:
+            # From the evidence each time: an optimum that is only found from the last one would be lost in predictions.
+            modes = find_modes(graph, unary, self.coupling, unary.argmax(axis=1), sweeps)
+            posterior = given_neighbours(graph, unary, self.coupling, modes, n_threads)
+        reached.posterior = posterior
         sums = add_neighbours(graph, posterior, n_threads)
         value = float(field_objective(np.maximum(unary, -1e300), sums, self.coupling, posterior))
         evidence[order], coupling = posterior, self.coupling
@@ -184,32 +203,6 @@ def most_weight(weights: Floats, coupling: float | None) -> float:
 def log_of(probability: Floats) -> Floats:
     """Logarithms that stay finite."""
     return np.asarray(np.log(np.maximum(probability, 1e-300)))
-
-
-def infer_field(
-    graph: Graph, unary: Floats, coupling: float, inference: str, trail: Trail | None, n_threads: int = 1
-) -> Floats:
-    """The posteriors of all nodes; the trail, if there is one, is followed and prolonged."""
-    sweeps, tol = (LAST_SWEEPS, LAST_TOL) if trail is None else (EM_SWEEPS, EM_TOL)
-    reached = Trail() if trail is None else trail
-    if inference == "mean_field":
-        start = reached.posterior
-        if start is None:
-            # First a few sweeps with weaker couplings: with all of it at once, the nodes that are visited first would
-            # win over the others.
-            start = softmax(unary, axis=1)
-            for part in WARM_UP:
-                start = run_mean_field(graph, unary, part * coupling, start, WARM_UP_SWEEPS, EM_TOL, n_threads)
-        posterior = run_mean_field(graph, unary, coupling, start, sweeps, tol, n_threads)
-    elif inference == "belief_propagation":
-        posterior, reached.messages = run_belief_propagation(graph, unary, coupling, reached.messages, sweeps, tol)
-    else:
-        # From the evidence each time: an optimum that is only found from the last one would be lost in predictions.
-        labels = unary.argmax(axis=1)
-        modes = find_modes(graph, unary, coupling, labels, sweeps)
-        posterior = given_neighbours(graph, unary, coupling, modes, n_threads)
-    reached.posterior = posterior
-    return posterior
 
 
 def run_mean_field(
