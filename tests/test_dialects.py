@@ -170,7 +170,7 @@ def test_wide(make):
     assert r.format == "wide"
     assert r.items.tolist() == [1, 2, 3]  # also the one that nobody answered
     assert triples(cs.Answers.from_frame(make(WIDE), format="wide")) == LONG
-    with pytest.raises(InputError, match="no columns for worker, label"):
+    with pytest.raises(InputError, match="no column for the worker"):
         cs.Answers.from_frame(make(WIDE), format="long")
 
 

@@ -113,7 +113,7 @@ def test_a_row_without_label_takes_an_answer_back():
     new, taken_back = further(table, old)
     joined = join_responses(old, new, "last", taken_back)
     assert_same(joined.responses, read([(1, "a", "x"), (2, "a", "y"), (3, "a", "x")]))
-    assert (joined.n_retracted, joined.n_corrected, joined.n_added, joined.n_repeated) == (1, 1, 1, 0)
+    assert (joined.n_retracted, joined.n_corrected, joined.n_new.sum(), joined.n_repeated) == (1, 1, 2, 0)
     with pytest.raises(InputError, match=r"1 row of .* would take back an answer .* row 0"):
         further(table, old, "error")
 

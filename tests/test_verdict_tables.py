@@ -134,7 +134,7 @@ def test_pairs_of_rows_are_all_pairs(seed):
         ({"left": ["a", "b"], "right": ["b", "c"], "winner": [1, 0]}, "won and lost or won and tied"),
         ({"left": [], "right": [], "winner": []}, "no rows"),
         ({"left": ["a"], "right": ["b"]}, "no column for the winner"),
-        ({"item": [1], "worker": ["a"], "label": ["b"]}, "no columns for left, right"),
+        ({"item": [1], "worker": ["a"], "label": ["b"]}, "no column for the left"),
     ],
 )
 def test_bad_tables_are_refused(table, words):
@@ -148,7 +148,7 @@ def test_bad_parameters_are_refused():
         cs.rank(table, left="left", score="winner")
     with pytest.raises(InputError, match="candidates that were not compared: 'z'"):
         cs.rank(table, gold={("a", "z"): "a"})
-    with pytest.raises(InputError, match="the table of known verdicts has no columns"):
+    with pytest.raises(InputError, match="the table of known verdicts has no column for the left"):
         cs.rank(table, gold={"a": ["b"]})
     with pytest.raises(InputError, match="`consilience rank`"):
         cs.fuse({"judge": ["u"], "prompt": ["p"], "model_a": ["a"], "model_b": ["b"], "winner": ["a"]})

@@ -174,11 +174,6 @@ class Joined(NamedTuple):
     n_repeated: int = 0
     n_new_workers: int = 0
 
-    @property
-    def n_added(self) -> int:
-        """New answers that did not take the place of others."""
-        return int(self.n_new.sum()) - self.n_corrected
-
 
 def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Indices = NOTHING) -> Joined:
     """Join the answers of both, as reading both tables together would give them.

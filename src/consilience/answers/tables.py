@@ -356,7 +356,8 @@ class Table:
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
         if given is None:
-            problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES[role][0]
+            tried, others = ALIASES[role][0], " and similar names" if len(ALIASES[role]) > 1 else ""
+            problem = f"has no column for the {role} (looked for {', '.join(tried)}{others})"
         else:
             problem, tried = f"has no column {shorten(given)}", [given.lower()] if isinstance(given, str) else []
         # A column that is found for another role is not the one that was meant.
@@ -371,13 +372,6 @@ class Table:
         if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
             remedies.append(_PAIRS)
         return InputError(f"{self.name} {problem}. {self.list_columns()}.", *remedies, keyword=parameter)
-
-    def no_columns(self, roles: Sequence[str]) -> InputError:
-        """The error for several missing columns, which the caller can name with parameters."""
-        looked = "; ".join(f"{role}: looked for {_list_aliases(role)}" for role in roles)
-        named = Sentence(f"Name them with {', '.join(f'{{{role}}}' for role in roles)}.")
-        problem = f"{self.name} has no columns for {', '.join(roles)} ({looked}). {self.list_columns()}."
-        return InputError(problem, named, *([_WIDE] if "worker" in roles else []))
 
     def list_columns(self) -> str:
         """The names of all columns, for a message."""
@@ -409,11 +403,7 @@ def find_columns(table: Table, names: Mapping[str, str | None]) -> dict[str, str
         others = table.candidates("item")
         if len(others) == 1 and (squeeze(others[0]) in ALIASES["item"][1] or are_distinct(table.read(usual))):
             given["item"] = others[0]
-    found = {role: table.find_usual(role) if name is None else table.find(role, name) for role, name in given.items()}
-    missing = [role for role, name in found.items() if name is None and not table.candidates(role)]
-    if len(missing) > 1:
-        raise table.no_columns(missing)
-    return {role: name or table.need(role, parameter=role) for role, name in found.items()}
+    return {role: table.need(role, name, parameter=role) for role, name in given.items()}
 
 
 def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Iterable[str], how: str) -> None:
@@ -435,10 +425,6 @@ def squeeze(name: object) -> str:
     ('workerid', 'workerid')
     """
     return "".join(filter(str.isalnum, str(name).lower()))
-
-
-def _list_aliases(role: str) -> str:
-    return ", ".join(ALIASES[role][0]) + (" and similar names" if len(ALIASES[role]) > 1 else "")
 
 
 def open_frame(frame: Any, name: str = "the table") -> Table:

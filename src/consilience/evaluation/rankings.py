@@ -108,6 +108,6 @@ def read_order(table: Table) -> tuple[Column, Floats]:
     candidate = table.need("candidate")
     score, rank = table.find("score"), table.find("rank")
     if score is None and rank is None:
-        raise table.no_columns(["score", "rank"])
+        raise table.no_column("score", None)
     good = read_amounts(table, str(score)) if score is not None else -read_amounts(table, str(rank))
     return table.values(candidate), good

@@ -143,7 +143,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     }
     compared, after = before.comparison, found.comparison
     update = Update(
-        joined.n_added,
+        int(joined.n_new.sum()) - joined.n_corrected,
         joined.n_corrected,
         joined.n_retracted,
         joined.n_repeated,

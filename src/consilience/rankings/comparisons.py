@@ -256,12 +256,10 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
         raise InputError(f"{table.name} has columns but no rows: there are no comparisons to rank by.")
     if has_scores(table, names):
         return read_scores(table, names)
-    missing = [role for role in SIDES if table.find(role, names[role]) is None]
-    if len(missing) > 1:
-        error, hint = table.no_columns(missing), []
-        if "left" in missing and "right" in missing:
-            hint = [Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")]
-        raise InputError(error.problem, *error.remedies, *hint)
+    if table.find("left", names["left"]) is None and table.find("right", names["right"]) is None:
+        error = table.no_column("left", None, parameter="left")
+        hint = Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")
+        raise InputError(error.problem, *error.remedies, hint)
     columns = {role: table.need(role, names[role], parameter=role) for role in SIDES}
     sides = [to_column(table.values(columns[role], _FILL)) for role in ("left", "right")]
     codes, candidates = encode_sorted(join_columns(*sides))
