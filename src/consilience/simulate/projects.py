@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import objects
+from ..answers.columns import Indices, objects
 from ..errors import parameter_error
 from ..kernels import Floats, Truths
-from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
+from ..kinds.spans import Spans
 from ..kinds.tags import Tags
 from ..options import SHARE, number, whole
 from ..rankings.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
@@ -154,28 +154,24 @@ def spans(
     invented = np.stack([*readings[more].T, spot[more], spot[more] + 1, slips.integers(0, n_types, int(more.sum()))])
     marks = np.concatenate([np.stack([document, worker, first, stop, kind]), invented], axis=1)
 
-    names = ["LOC", "ORG", "PER"] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)]
-    by_reading: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in readings.tolist()}
-    by_document: list[Scored] = [{} for _ in range(n_documents)]
-    ends = np.cumsum([len(word) + 1 for word in words]).tolist()
-    starts = [0, *ends]
+    names = objects(["LOC", "ORG", "PER"] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)])
+    who = objects([f"w{w}" for w in range(n_workers)])
+    bounds = list(zip(first_words.tolist(), sizes.tolist(), strict=True))
+    texts = {d: " ".join(words[base : base + size]) + "." for d, (base, size) in enumerate(bounds)}
+    places = np.cumsum([0, *(len(word) + 1 for word in words)])  # of each word in all texts, one after the other
 
-    def to_span(d: int, first: int, stop: int, kind: int) -> tuple[int, int, str]:
-        base = int(first_words[d])
-        return starts[base + first] - starts[base], ends[base + stop - 1] - 1 - starts[base], names[kind]
+    def tabulate(document: Indices, worker: Indices, first: Indices, stop: Indices, kind: Indices) -> dict[str, Any]:
+        base = first_words[document]
+        start, end = places[base + first] - places[base], places[base + stop] - 1 - places[base]
+        return {"document": document, "worker": who[worker], "start": start, "end": end, "label": names[kind]}
 
-    for d, w, *mark in marks.T.tolist():
-        by_reading[d, w][to_span(d, *mark)] = None
-    for d, *mark in entities:
-        by_document[d][to_span(d, *mark)] = None
-    marked = [
-        MarkedText(d, " ".join(words[base : base + size]) + ".", [])
-        for d, (base, size) in enumerate(zip(first_words.tolist(), sizes.tolist(), strict=True))
-    ]
-    true = [text._replace(readings=[Reading(None, found)]) for text, found in zip(marked, by_document, strict=True)]
-    marked += [marked[d]._replace(readings=[Reading(f"w{w}", found)]) for (d, w), found in by_reading.items()]
-    order = np.argsort([f"w{w}" for w in range(n_workers)])  # as workers are sorted
-    return SpanSimulation(collect_texts(marked), collect_texts(true), carelessness[order])
+    document, first, stop, kind = np.array(entities, np.int64).reshape(-1, 4).T
+    known, read = tabulate(document, np.zeros_like(document), first, stop, kind), readings.T
+    marked = Spans.from_frame(tabulate(*marks), texts, {"document": read[0], "worker": who[read[1]]})
+    true = Spans.from_frame({name: column[:0] for name, column in known.items()}, texts, gold=known)
+    # Of each document it is known which spans it has, also where these are none.
+    true = replace(true, gold_documents=np.arange(n_documents))
+    return SpanSimulation(marked, true, carelessness[np.argsort(who)])  # as workers are sorted
 
 
 class TagSimulation(NamedTuple):
