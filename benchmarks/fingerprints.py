@@ -53,7 +53,7 @@ ATTRIBUTES = (
     *("labels_", "posterior_", "uncalibrated_posterior_", "classes_"),
     *("prior_", "confusion_", "sequential_confusion_", "transition_", "initial_"),
     *("coupling_", "smoothing_", "power_", "trace_", "n_iter_"),
-    *("converged_", "expected_accuracy_", "copies_"),
+    *("converged_", "copies_"),
     *("comparison_", "graph_check_"),
 )
 EXPLANATIONS = ("explain_calibration", "explain_coupling", "explain_features")

@@ -123,7 +123,7 @@ def campaign(
             fitted = renew(fresh).fit(pool.keep(bought[pair]), **links)
         right = (fitted.result_.labels.codes == known)[known >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
-        rows.append((n_items, int(bought.sum()), accuracy, float(fitted.expected_accuracy_)))
+        rows.append((n_items, int(bought.sum()), accuracy, float(fitted.result_.expected_accuracy[0])))
         if policy == "random":
             wanted = in_turn[~bought[in_turn]][:batch]
             continue

@@ -154,7 +154,7 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
 class FirstParameters(StructureParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
-    shapes: ClassVar = {"mean": "K: distributions"}
+    shapes: ClassVar = {"mean": "K: probabilities"}
     mean: Floats
     bound: float
 

@@ -328,9 +328,8 @@ def check_ends(model, is_checked=True):
         & (model.result_.intervals.prior[0] <= model.prior_)
         & (model.prior_ <= model.result_.intervals.prior[1])
     ).all()
-    assert (
-        0 <= model.result_.expected_accuracy[1] <= model.expected_accuracy_ <= model.result_.expected_accuracy[2] <= 1
-    )
+    value, low, high = model.result_.expected_accuracy
+    assert 0 <= low <= value <= high <= 1
     return report
 
 

@@ -153,7 +153,7 @@ def test_labels_below_a_confidence_are_left_open():
 
 def test_the_ends_of_the_scale():
     assert FITTED.to_frame(undecided=0).equals(FITTED.to_frame())
-    assert FITTED.result_.undecided(0).expected_error_rate == pytest.approx(1 - FITTED.expected_accuracy_)
+    assert FITTED.result_.undecided(0).expected_error_rate == pytest.approx(1 - FITTED.result_.expected_accuracy[0])
     table = {"item": [1, 1, 1, 2, 2], "worker": [0, 1, 2, 0, 1], "label": list("xxyyy")}
     vote = cs.MajorityVote().fit(table)
     assert vote.to_frame(undecided=1)["label"].to_pylist() == [None, "y"]

@@ -115,7 +115,7 @@ def test_known_labels_narrow_the_range_and_are_right_themselves(crowd, alone):
         widths.append(c.width)
         if n < 400:
             assert c.describe_headline().endswith(f"judging by 23 real crowds and {n} known labels")
-            assert abs(c.blind_accuracy - alone.expected_accuracy_) < 0.03
+            assert abs(c.blind_accuracy - alone.result_.expected_accuracy[0]) < 0.03
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] == 0
 

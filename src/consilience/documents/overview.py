@@ -203,7 +203,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     chain, field = Fact("chain", "", None), Fact("field", "", None)
     if found.is_network:
         explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
-        unit, listeners, heard = model.usual_weight, model.listeners, ""
+        unit, listeners, heard = model._usual_weight, model.listeners, ""
         if listeners == "unanswered":
             explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
             heard = ", for items that nobody answered"

@@ -165,7 +165,7 @@ def describe_network(view: View) -> list[Part]:
         return []
     words, rows = ["The graph was not checked. fuse does that."], list[tuple[str, float | None, str]]()
     if is_field:
-        unit = view.model.usual_weight
+        unit = view.model._usual_weight
         name = f"Coupling, in nats per agreeing neighbour{describe_usual(unit)}"
         rows.append((name, view.model.coupling_ * unit, "number"))
     if check is not None:

@@ -94,9 +94,6 @@ class Model(Fitted[Result], LabelEstimator):
     trace_ = Found(lambda found: found.course.trace, "The objective before each iteration and at the end.")
     n_iter_ = Found(lambda found: found.course.n_iter, "Number of iterations.")
     converged_ = Found(lambda found: found.course.converged, "Whether the fit settled.")
-    expected_accuracy_ = Found(
-        lambda found: found.labels.mean_confidence, "Share of the labels that are right, by their probabilities."
-    )
     copies_ = Found(
         lambda found: [found.names.workers[group].tolist() for group in found.copies],
         "Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`.",

@@ -145,10 +145,9 @@ class DawidSkene(StreamingModel):
         What posteriors were raised to. ``result_.explain_calibration()`` says how it was found.
     smoothing_ : tuple of float
         The pseudo-counts off the diagonal and on it that were used, None if an array was given.
-    expected_accuracy_ : float
-        Share of the labels that are right, by their probabilities; ``result_.expected_accuracy`` has its interval, too.
     result_ : Result
-        All that was found, with the names of workers (``result_.names.workers``) and the answers (``result_.answers``).
+        All that was found, with the names of workers (``result_.names.workers``), the answers (``result_.answers``),
+        and the share of the labels that are right by their probabilities (``result_.expected_accuracy``).
     prior_ : ndarray of shape (n_classes,)
         Class prior.
     confusion_ : ndarray of shape (n_workers, n_classes, n_labels)

@@ -69,9 +69,9 @@ class MarkovField(LatentModel):
         learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
         inferred anew; the trace begins there.
     coupling_ : float
-        The coupling used, for edges of weight 1. Where edges have weights, it is told in words for edges of the
-        `usual_weight`. ``result_.coupling_scores`` has each coupling that was tried, with the mean log probability of
-        the answers to a hidden item and its standard error.
+        The coupling used, for edges of weight 1. Where edges have weights, it is told in words for edges of the usual
+        weight, their geometric mean. ``result_.coupling_scores`` has each coupling that was tried, with the mean log
+        probability of the answers to a hidden item and its standard error.
 
     Notes
     -----
@@ -191,7 +191,7 @@ class MarkovField(LatentModel):
         """Say in words how strongly neighbouring labels are coupled, and why."""
         found = self.result_
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
-        unit, note = self.usual_weight, describe_usual(self.usual_weight)
+        unit, note = self._usual_weight, describe_usual(self._usual_weight)
         if not found.coupling_scores:
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
@@ -199,16 +199,11 @@ class MarkovField(LatentModel):
         return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + heard
 
     @property
-    def usual_weight(self) -> float:
-        """The usual weight of an edge, the geometric mean. Such an edge couples labels by so many times `coupling_`.
-
-        1 for ``coupling="paper"``, and if the graph was not saved with the model.
-        """
-        graph = None if self._result is None else self.result_.given.graph
-        if graph is None or (isinstance(self.coupling, str) and self.coupling == "paper"):
-            return 1.0
-        return weight_unit(graph.weights)
+    def _usual_weight(self) -> float:
+        """The geometric mean of the weights of edges; 1 for ``coupling="paper"``, and where the graph was not saved."""
+        graph = self.result_.given.graph
+        return 1.0 if graph is None or self.coupling == "paper" else weight_unit(graph.weights)
 
     def _describe(self) -> str:
-        note = describe_usual(self.usual_weight)
-        return f"{super()._describe()}; coupling {self.coupling_ * self.usual_weight:.2f}{note}"
+        note = describe_usual(self._usual_weight)
+        return f"{super()._describe()}; coupling {self.coupling_ * self._usual_weight:.2f}{note}"

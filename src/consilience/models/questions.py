@@ -282,11 +282,6 @@ class Questions(Mapping[str, Model]):
             name: restore(SavedModel(inner[str(number)], saved.parts, f"models/{number}/fusion"))
             for number, name in enumerate(names)
         }
-        # Sets of tags are about items, each with all its tags.
-        results = [model.result_ for model in models.values()]
-        items = {tuple(found.labels.keys) for found in results if not isinstance(found.task, TagsKind)}
-        if not models or len(items) > 1:
-            raise ValueError("the questions are about different items")
         shared = saved.read(Shared | None, saved.fusion["shared"], "shared")
         saved.check_all_was_read()
         return cls(models, shared)
