@@ -15,7 +15,7 @@ from ..answers.tagging import are_tags
 from ..engines import Engine
 from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
-from ..inference.em import Learned, decode_labels
+from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import Guided, guide_by_features
 from ..inference.hidden_answers import raise_where
@@ -89,7 +89,9 @@ class LatentModel(Model, LatentEstimator):
         problem = plan.problem
 
         # The loop, from every start.
-        fits = {name: self._run(problem, start) for name, start in plan.starts.items()}
+        fits: dict[str, Fit] = {}
+        for name, start in plan.starts.items():
+            fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
         best = self._choose(problem, fits)
         stopped = None if best.converged else explain_stop(self)
         if stopped is not None:
