@@ -159,20 +159,13 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
             found.append(problem.infer(fit.parameters)[r.items_of(answer)])
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
-    logs = np.stack(
-        [
-            max(
-                (
-                    score_labels(raise_to(each, power)[rows, label][named], worker[named], r.n_workers, r.n_classes)
-                    for power in POWERS[::-2]
-                ),
-                key=np.mean,
-            )
-            for each in found
-        ]
-    )
+    logs = []
+    for posterior in found:  # at the power that suits each way best
+        right = (raise_to(posterior, power)[rows, label][named] for power in POWERS[::-2])
+        scores = [score_labels(each, worker[named], r.n_workers, r.n_classes) for each in right]
+        logs.append(max(scores, key=np.mean))
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
-    return pick_way(logs, [measure_told(each, votes, worker, r.n_workers) for each in found], r.n_classes)
+    return pick_way(np.stack(logs), [measure_told(each, votes, worker, r.n_workers) for each in found], r.n_classes)
 
 
 def pick_way(logs: Floats, told: list[float], n_classes: int) -> SoftCheck:

@@ -36,18 +36,14 @@ from .base import Found, Model
 from .opening import open_posed
 
 
-def calibrated_of(found: Result) -> Calibrated:
-    """Return how probabilities were calibrated."""
-    assert found.calibrated is not None
-    return found.calibrated
-
-
 class LatentModel(Model, LatentEstimator):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
     uncalibrated_posterior_ = Found(lambda found: found.labels.uncalibrated, "Probabilities before calibration.")
     smoothing_ = Found(lambda found: found.course.smoothing, "The pair of pseudo-counts that was used.")
-    power_ = Found(lambda found: calibrated_of(found).found.power, "The power that posteriors were raised to.")
+    power_ = Found(
+        lambda found: cast(Calibrated, found.calibrated).found.power, "The power that posteriors were raised to."
+    )
     sequential_confusion_ = Found(
         lambda found: found.learned.further.get("sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers; None for others.",
