@@ -94,8 +94,8 @@ class DawidSkene(StreamingModel):
         falls back on the plain matrix where answers are few, for answers to sequences; by one accuracy for all
         classes, with errors spread evenly, for few answers per worker; by a matrix much like that of a rater who is
         more or less harsh, exact and careless, for ordered classes; or by one much like that of a worker who errs
-        evenly. The last two are for soft votes, of which the others take the most probable label: with a temperature for
-        each worker, learned from the others; or by the mean.
+        evenly. The last two are for soft votes, of which the others take the most probable label: with a temperature
+        for each worker, learned from the others; or by the mean.
     estimation : {"variational", "em"}
         Variational Bayes with Dirichlet priors, or EM for the mode.
     prior : {"learn", "uniform"}, dict or array
