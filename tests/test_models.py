@@ -423,9 +423,7 @@ def test_warnings_point_at_the_line_that_led_to_them():
 
 def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
     answers = {"question": ["1", "1", "2"], "who": ["a", "b", "a"], "says": ["x", "x", "y"]}
-    with pytest.raises(
-        InputError, match=r"Name them with worker=, label=\. .* That is for consilience\.Answers\.from_frame"
-    ):
+    with pytest.raises(InputError, match=r"Name it with worker=\. .* That is for consilience\.Answers\.from_frame"):
         cs.DawidSkene().fit(answers)
     named = cs.Answers.from_frame(answers, worker="who", label="says")
     assert cs.MajorityVote().fit(named).labels_.tolist() == ["x", "y"]
