@@ -214,7 +214,7 @@ BAD_FILES = {
     "several missing columns": (
         "item,who,said\n1,a,x\n",
         [],
-        ["worker, label", "worker, annotator", "--worker, --label"],
+        ["the worker", "worker, annotator", "Name it with --worker"],
     ),
     "an option that names none": (f"{HEADER}\n1,a,x\n", ["--worker", "wrker"], ["'wrker'", "--worker worker"]),
     "an empty file": ("", [], ["bad.csv", "empty", "Write it again"]),
