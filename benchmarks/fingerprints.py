@@ -1173,7 +1173,7 @@ def run_settings() -> Results:
 @run("command/sequences")
 def run_sequences() -> Results:
     write_csv(tagged_table().rename_columns(["night", "epoch", "who", "stage"]), "answers.csv")
-    columns = ("--columns", "sequence=night,position=epoch,worker=who,label=stage")
+    columns = ("--sequence", "night", "--position", "epoch", "--worker", "who", "--label", "stage")
     return fuse_file("answers.csv", *columns, output="labels.parquet")
 
 

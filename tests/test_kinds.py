@@ -95,14 +95,14 @@ def test_a_task_is_read_fused_shown_and_given_back_by_one_line_in_the_register(p
     assert "120 questions" in page
     assert "lucky?" in page
     result = fused.result_
-    assert result.task.collect(result, fused.to_frame())["Is 5 lucky?"] == fused.labels_[5]
+    assert result.kind.collect(result, fused.to_frame())["Is 5 lucky?"] == fused.labels_[5]
 
 
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
     fused = cs.DawidSkene().fit(poll)
     loaded = cs.load(fused.save(tmp_path / "model"))
-    assert isinstance(loaded.result_.task, PollKind)
-    assert loaded.result_.task.show(np.array([7])) == ["Is 7 lucky?"]
+    assert isinstance(loaded.result_.kind, PollKind)
+    assert loaded.result_.kind.show(np.array([7])) == ["Is 7 lucky?"]
     with pytest.raises(InputError, match=r"A poll cannot go on\. Poll again"):
         loaded.update({"item": [1], "worker": ["w9"], "label": ["no"]})
     assert (loaded.predict(poll) == fused.predict(poll)).all()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import DataWarning, InputError
-from consilience.kinds.span_task import SpansKind
+from consilience.kinds.span_kind import SpansKind
 from consilience.kinds.tokens import place_marks, tokenise
 from effort import examples
 from marked_texts import mark

@@ -125,7 +125,7 @@ def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str,
     """The columns of `Model.next_items`."""
     labels = found.labels
     rows, drawn, entropy = choose_next_items(found, n, 1 if at_random else EVERY)
-    texts = found.task.show(rows)
+    texts = found.kind.show(rows)
     return (
         labels.take(rows)
         | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})

@@ -124,7 +124,7 @@ def compare_with_vote(
         like_record=found.model == "DawidSkene"
         and isinstance(model, LatentEstimator)
         and (model.workers, model.calibration) == ("confusion", "hidden answers")
-        and isinstance(found.task, TableKind)
+        and isinstance(found.kind, TableKind)
         and graph is None
         and found.guidance is None
         and not found.given.has_priors

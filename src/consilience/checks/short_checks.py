@@ -164,7 +164,7 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
     if len(labels.classes) > 1 and share >= WORTH_TELLING:
-        who = f"{plural(n_doubtful, found.task.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
+        who = f"{plural(n_doubtful, found.kind.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
         remedy = "Collect more answers for such items, or review those that would teach most."
         yield Finding(f"{who} a confidence below {DOUBTFUL:.0%}.", (remedy,), category=None)
 

@@ -95,7 +95,7 @@ def run_fuse(**typed: Any) -> None:
         found = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
         several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
-        task = None if several or is_alone else found.result_.task
+        kind = None if several or is_alone else found.result_.kind
         if is_alone:
             unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
             refuse("results that are no labels", *unusable)
@@ -106,14 +106,14 @@ def run_fuse(**typed: Any) -> None:
         display.say("Writing")
 
         def write_labels(path: str) -> None:
-            if task is not None and target is not None:
+            if kind is not None and target is not None:
                 write_results(found.result_, found.to_frame(), path, target)
-            elif is_alone or (task is not None and task.results == "spans"):
+            elif is_alone or (kind is not None and kind.results == "spans"):
                 write_table(found.to_frame() if is_alone else found.to_spans(), path)
             else:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
-        workers = pa.table(found.worker_report()) if task is None else sort_workers(found)
+        workers = pa.table(found.worker_report()) if kind is None else sort_workers(found)
         content = None
         if options.content is not None:  # the columns that say which item a row is about, and what it looks like
             formats = {each.name for each in readable_formats()}
@@ -127,16 +127,16 @@ def run_fuse(**typed: Any) -> None:
         about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED], source
         files = write_together(
             {
-                "labels" if task is None else task.results: (output, write_labels),
+                "labels" if kind is None else kind.results: (output, write_labels),
                 "workers": (options.workers_report, partial(write_table, workers)),
                 "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
                 "model": (options.save, partial(found.save, **({"answers": False} if options.no_answers else {}))),
             },
             (options.report, lambda path: api.write_report(found, path, content, *about)),
         )
-    what = "Results" if is_alone else "Spans" if task is not None and task.results == "spans" else "Labels"
+    what = "Results" if is_alone else "Spans" if kind is not None and kind.results == "spans" else "Labels"
     title, more = f"{what} for {fit_text(name_of(source), 60)}", list[Fact]()
-    if task is None:
+    if kind is None:
         document = found.overview(title) if is_alone else describe_questions(found, title)
     else:
         document = describe_fit(found, title, options.undecided, options.all_workers)
@@ -145,7 +145,7 @@ def run_fuse(**typed: Any) -> None:
         if (
             result.told_confidence is not None
             and len(result.names.classes) > 1
-            and task.results != "spans"
+            and kind.results != "spans"
             and not all_known
         ):
             # Which command lists the labels that are done, and which the questions that are worth asking.

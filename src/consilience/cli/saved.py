@@ -51,8 +51,8 @@ def open_labels(path: str) -> tuple[Any, bool]:
 
 def mark_labels(found: Any, labels: pa.Table) -> pa.Table:
     """Labels of a model as a table is written: sets of tags as text."""
-    task = None if isinstance(found, Questions) else found.result_.task
-    return task.mark(labels) if task is not None and task.results == "sets" else labels
+    kind = None if isinstance(found, Questions) else found.result_.kind
+    return kind.mark(labels) if kind is not None and kind.results == "sets" else labels
 
 
 def run_update(model: str, source: str | None, **typed: Any) -> None:
@@ -105,7 +105,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
 
 def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> Document:
     """The overview of a model that was updated: also what is new, and which labels changed."""
-    news, judged, after = model.update_, model.result_.task.judged, model.result_.comparison
+    news, judged, after = model.update_, model.result_.kind.judged, model.result_.comparison
     n_before = model.result_.labels.n_items - news.n_new_items
     facts = [
         Fact("columns", "Columns" if news.roles else "", dict(news.roles), format_columns(news.roles)),

@@ -154,7 +154,7 @@ class View:
     def key_of(self, item: int) -> tuple[str, ...]:
         """What identifies an item as text: its id, or its sequence and position."""
         key: Any = key_of(self.answers.keys, item)
-        parts = (key,) if self.answers.sequences is None else (key[0], self.result.task.name_position(key[1]))
+        parts = (key,) if self.answers.sequences is None else (key[0], self.result.kind.name_position(key[1]))
         return tuple(spell_surrogates(str(part)) for part in parts)
 
     def name_of(self, item: int) -> str:
@@ -164,13 +164,13 @@ class View:
             return f"Item {parts[0]}"
         text = self.show(item)[0]
         word = f": “{to_name(text, LONGEST_WORD)}”" if text else ""
-        owner, place = self.result.task.places
+        owner, place = self.result.kind.places
         return f"{owner.capitalize()} {parts[0]}, {place} {parts[1]}{word}"
 
     def show(self, item: int) -> Content:
         """What an item looks like; empty texts if that is not known."""
         if self._content is None:
-            words = self.result.task.show(np.array([item]))
+            words = self.result.kind.show(np.array([item]))
             return ("", "", "") if words is None else (words[0], "", "")
         row_of_item, values = self._content
         row = int(row_of_item[item])
@@ -419,14 +419,14 @@ def prepare_review(view: View) -> list[Part]:
     result, sequences = view.result, view.answers.sequences
     classes, gold = result.names.classes, result.given.gold
 
-    if not result.task.reviewed or len(classes) < 2:
+    if not result.kind.reviewed or len(classes) < 2:
         return []
     items, at_random, _ = choose_next_items(result, N_REVIEW)
     chosen = list(zip(items.tolist(), at_random.tolist(), strict=True))
     if not chosen:
         return []
     data: dict[str, object] = {
-        "columns": ["item"] if sequences is None else list(result.task.places),
+        "columns": ["item"] if sequences is None else list(result.kind.places),
         "items": [[*view.key_of(item), drawn] for item, drawn in chosen],
         "classes": [spell_surrogates(str(name)) for name in classes.tolist()],
     }
@@ -444,7 +444,7 @@ def prepare_review(view: View) -> list[Part]:
     command, python, gives_known = "", "", not holds_known
     if not view.command:
         files = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
-        python = f"fused = consilience.fuse({result.task.argument}, gold={files})"
+        python = f"fused = consilience.fuse({result.kind.argument}, gold={files})"
     else:
         given = any(part.partition("=")[0] == "--gold" for part in view.command)
         again = [] if given or holds_known or not view.source else ["--gold", view.source]

@@ -95,11 +95,11 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         With what known labels are given.
     """
     found: Result = model.result_
-    task, r, names, course = found.task, found.given.answers, found.names, found.course  # no r: not in the file
+    kind, r, names, course = found.kind, found.given.answers, found.names, found.course  # no r: not in the file
     compared, told, calibrated = found.comparison, found.told_confidence, found.calibrated
     n_known = 0 if found.given.gold is None else found.given.gold.n_known
     all_known = n_known == found.labels.n_items > 0
-    words = {} if compared is None else compared.describe(f"{task.judged}s")
+    words = {} if compared is None else compared.describe(f"{kind.judged}s")
     if all_known and words:
         words = {"verdict": ALL_KNOWN, "alpha": words["alpha"]}
     facts = list[Fact]()
@@ -113,15 +113,15 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     read = {} if r is None else r.columns
     columns = {role: name for role, name in read.items() if read.get("item") != name or role == "item"}
     renamed = "Columns" if any(role != name for role, name in columns.items()) else ""
-    origin = getattr(task, "origin", None)
-    file = find_by_name("masks" if task.name == "masks" else None if origin is None else origin[1])
+    origin = getattr(kind, "origin", None)
+    file = find_by_name("masks" if kind.name == "masks" else None if origin is None else origin[1])
     form = file.name if file is not None and file.kind != "table" else None if r is None else r.format or None
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
     shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
     shown += ["labels by median"] if parameters.get("label_by") == "median" else []
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
-    n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else task.size(r)
+    n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else kind.size(r)
     by = f"{n_answers:,} by {plural(len(names.workers), 'worker')} about {plural(n_items, 'item')}"
     blocked = found.left_out
     left_out = None if blocked is None else dict(zip(("workers", "answers"), blocked, strict=True))
@@ -138,8 +138,8 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     ]
 
     # What can be true, and what came of it.
-    made, summary = (None if r is None else task.summarise(r, found, True)) or (None, "")
-    tags, spans = (made if task.name == kind else None for kind in ("tags", "spans"))
+    made, summary = (None if r is None else kind.summarise(r, found, True)) or (None, "")
+    tags, spans = (made if kind.name == name else None for name in ("tags", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
     listed = f"{len(classes)}: {name_classes(classes)}."
     facts += [
@@ -182,7 +182,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         value["words"] = {topic: words.get(topic) or None for topic in topics}
         verdict, n_differ = to_sentence(words["verdict"]), compared.n_differ
         if n_differ and not all_known:
-            judged = plural(n_differ, "label" if task.results != "sets" else "single tag")
+            judged = plural(n_differ, "label" if kind.results != "sets" else "single tag")
             verdict += f" {judged} {'differs' if n_differ == 1 else 'differ'}."
         facts.append(Fact("comparison", "Verdict", value, verdict))
         if not all_known:
@@ -308,11 +308,11 @@ def list_least_certain(found: Result) -> list[Part]:
     """The items with the lowest confidence, each with the class that came second; of sets the tag that is in doubt."""
     if found.told_confidence is None:
         return [Table("least_certain", "", [], [])]
-    task, labels = found.task, found.labels
-    is_set = task.results == "sets"
+    kind, labels = found.kind, found.labels
+    is_set = kind.results == "sets"
     records: list[Record] = []
     if is_set:
-        sets = build_frame(task.arrange(labels, labels.shown, None) or {}, "pyarrow")
+        sets = build_frame(kind.arrange(labels, labels.shown, None) or {}, "pyarrow")
         for row in sets.take(np.argsort(sets["confidence"].to_numpy(), kind="stable")[:N_ITEMS]).to_pylist():
             chances = {name[2:-1]: value for name, value in row.items() if name.startswith("p(")}
             second = min(chances, key=lambda tag: abs(chances[tag] - 0.5), default=None)
@@ -321,7 +321,7 @@ def list_least_certain(found: Result) -> list[Part]:
             records[-1]["runner_up_probability"] = None if second is None else chances[second]
     else:
         rows = np.argsort(labels.confidence, kind="stable")[:N_ITEMS]
-        part, words = labels.part(rows), task.show(rows)
+        part, words = labels.part(rows), kind.show(rows)
         listed = dict(part.keys) | ({} if words is None else {"text": to_column(words)})
         listed |= {"label": to_column(part.values), "confidence": to_column(part.confidence)}
         records = build_frame(listed, "pyarrow").to_pylist()

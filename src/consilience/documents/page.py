@@ -42,12 +42,12 @@ N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
 def describe_page(view: View, title: str) -> Document:
     """The page on a fitted model."""
     found, r, compared = view.result, view.answers, view.result.comparison
-    task = found.task
-    labels = f"{task.judged}s" if task.results == "labels" or task.judged != "label" else f"labels of {task.item}s"
+    kind = found.kind
+    labels = f"{kind.judged}s" if kind.results == "labels" or kind.judged != "label" else f"labels of {kind.item}s"
     headline, lead, badge, level, is_told = judge_labels(view, labels)
 
-    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), task.places[0])}"
-    counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, task.item)
+    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), kind.places[0])}"
+    counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, kind.item)
     blocked, n_known = found.left_out, int(view.is_known.sum())
     facts = [
         Fact("items", "Items", r.n_items, f"{counted}{sequences}"),
@@ -84,7 +84,7 @@ def describe_page(view: View, title: str) -> Document:
         figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
 
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
-    more, results = "" if compared is None else compared.describe_more(), task.summarise(r, found, is_told)
+    more, results = "" if compared is None else compared.describe_more(), kind.summarise(r, found, is_told)
     parts += [Text([to_sentence(more)], link="review")] if more else []
     parts += [] if results is None else [Text([results[1]])]
     parts += [Facts(figures, "figures")] if figures else []

@@ -31,7 +31,7 @@ MOST_TAGS, MOST_TAGGERS = 30, 200
 
 def describe_sequences(view: View) -> list[Part]:
     """What was learned about how labels follow each other, with examples; nothing if there are no sequences."""
-    if view.answers.sequences is None or view.result.task.places[0] != "sequence":
+    if view.answers.sequences is None or view.result.kind.places[0] != "sequence":
         return []
     chart, parts = draw_transitions(view), list[Part]()
     if chart is not None:
@@ -84,7 +84,7 @@ def list_examples(view: View) -> list[dict[str, Any]]:
     cells, label_cells = (
         [name if len(name) <= 8 else f"{name[:7]}…" for name in each] for each in (view.classes, view.labels)
     )
-    are_texts = found.task.read(0) is not None and are_tags(found.names.classes)
+    are_texts = found.kind.read(0) is not None and are_tags(found.names.classes)
     examples = list[dict[str, Any]]()
     for sequence in eligible[order[:N_EXAMPLES]].tolist():
         start, end = r.sequences.offsets[sequence : sequence + 2].tolist()
@@ -98,7 +98,7 @@ def list_examples(view: View) -> list[dict[str, Any]]:
         example: dict[str, Any] = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0])}
         example["more_workers"] = len(workers) - len(shown)
         if are_texts:
-            passage = found.task.read(sequence)
+            passage = found.kind.read(sequence)
             assert passage is not None
             example["text"] = mark_spans(passage, fused, view.classes, found.names.classes, colours)
             example["readers"] = [
@@ -194,7 +194,7 @@ def report_each_tag(view: View) -> dict[str, Any]:
     found = view.result
     shares = cast(SetsParameters, found.learned.structure).shares
     counts = found.learned.further["_tag_counts"]
-    return {name: to_values(column) for name, column in report_tags(cast(TagsKind, found.task), shares, counts).items()}
+    return {name: to_values(column) for name, column in report_tags(cast(TagsKind, found.kind), shares, counts).items()}
 
 
 def describe_tags(view: View) -> list[Part]:
@@ -226,7 +226,7 @@ def draw_tags(view: View) -> Chart | None:
     """In how many sets each tag is, as workers gave them and fused; None for other models."""
     if view.result.model != "TagSets":
         return None
-    report, n_tags = report_each_tag(view), len(cast(TagsKind, view.result.task).tags)
+    report, n_tags = report_each_tag(view), len(cast(TagsKind, view.result.kind).tags)
     given, fused = report["given"], (view.result.labels.posterior[:, 1].reshape(-1, n_tags) > 0.5).mean(axis=0)
     order = np.argsort(-fused, kind="stable")[:MOST_TAGS]
     names = name_all(report["tag"][order], 24)

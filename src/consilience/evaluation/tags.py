@@ -19,7 +19,7 @@ from .evaluation import Evaluation, mean_gap
 def are_sets(labels: object, separator: str | None) -> bool:
     """Whether labels are sets of tags: those of a model, or a table with lists, or with a separator."""
     if isinstance(labels, Model):
-        return isinstance(labels.result_.task, TagsKind)
+        return isinstance(labels.result_.kind, TagsKind)
     if not is_table(labels):
         return False
     table = open_frame(labels)
@@ -32,8 +32,8 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
 
     `answered` are the columns of the answers by role, which a table of known sets may have.
     """
-    if isinstance(labels, Model) and isinstance(labels.result_.task, TagsKind):
-        separator = separator or labels.result_.task.separator
+    if isinstance(labels, Model) and isinstance(labels.result_.kind, TagsKind):
+        separator = separator or labels.result_.kind.separator
         labels = labels.to_frame()
     told, separator = separator is not None, separator or SEPARATOR
     table = open_frame(labels, "the table of labels")

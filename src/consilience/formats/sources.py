@@ -534,7 +534,7 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
 
 def write_results(found: Fused, labels: object, path: str, format: Format) -> None:
     """Write the results of a fit in the format of their source; `labels` is the table of labels."""
-    kind = found.task
+    kind = found.kind
     results = kind.collect(found, labels)
     if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
         write_labels(results, path, kind.origin[0], format.name, kind.question)

@@ -94,7 +94,7 @@ PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 def find_groups(source: Source, engine: Engine) -> list[list[int]]:
     """The groups of workers who copy each other, each by their indices, in the order of their first members."""
-    found = source.task.find_copies(source.responses)
+    found = source.kind.find_copies(source.responses)
     if found is not None:
         return found
 

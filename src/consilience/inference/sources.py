@@ -33,7 +33,7 @@ class Source:
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
-    task: AnyKind = TABLE  # what the items are
+    kind: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
 
     def lay_out(self, workers: WorkerModel, anchored: bool = True) -> list[Block]:

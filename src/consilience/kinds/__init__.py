@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # By the name of the type that users bring: its kind, as a class, or as the module and name of one.
 KINDS: dict[str, str | type[AnyKind]] = {
     "Answers": TableKind,
-    "Spans": "span_task.SpansKind",
+    "Spans": "span_kind.SpansKind",
     "Masks": "masks.MasksKind",
     "Tags": "tags.TagsKind",
 }

@@ -109,7 +109,7 @@ class Kind(ABC, Generic[Brought]):
         return {}
 
     def adapt(self, brought: Brought) -> Brought:
-        """What else was brought in terms of the task of a fit, which it is added to or judged by."""
+        """What else was brought in terms of the kind of a fit, which it is added to or judged by."""
         return brought
 
     @classmethod
@@ -163,7 +163,7 @@ class Kind(ABC, Generic[Brought]):
         return gold
 
     def spread_known(self, gold: object, names: Mapping[str, str]) -> object:  # noqa: ARG002
-        """Known labels in the user's form as models take them, where only the task of a fit is there.
+        """Known labels in the user's form as models take them, where only the kind of a fit is there.
 
         `names` are the columns of the answers by role. Whatever is at a path is opened already.
         """
@@ -177,11 +177,11 @@ class Kind(ABC, Generic[Brought]):
     # Results
 
     def to_saved(self, texts: bool) -> Kind[Any]:  # noqa: ARG002 (where there are texts)
-        """What a file holds of the task, and whether it holds `texts`."""
+        """What a file holds of the kind, and whether it holds `texts`."""
         return self
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
-        """Raise an error unless items with these keys can belong to the task; None: there are none in a file."""
+        """Raise an error unless items with these keys can belong to the kind; None: there are none in a file."""
 
     def find_copies(self, r: Answers) -> list[list[int]] | None:  # noqa: ARG002
         """Groups of workers who copy each other; None where they are found as those of any answers are."""

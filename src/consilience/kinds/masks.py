@@ -494,11 +494,11 @@ class MasksKind(Kind[Masks]):
         return draw_masks(self, fused.labels)
 
 
-def draw_masks(task: AnyKind, labels: FusedLabels, masks: Masks | None = None) -> FusedMasks:
+def draw_masks(kind: AnyKind, labels: FusedLabels, masks: Masks | None = None) -> FusedMasks:
     """One mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
     if masks is not None and not isinstance(masks, Masks):
         raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
-    pictures = masks if masks is not None else getattr(task, "pictures", None)
+    pictures = masks if masks is not None else getattr(kind, "pictures", None)
     if pictures is None:
         raise ParameterError(
             "This model does not know of which images its items are pixels.",

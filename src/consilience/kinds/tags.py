@@ -519,34 +519,34 @@ class TagsKind(Kind[Tags]):
         return columns
 
 
-def find_sets(task: TagsKind, labels: FusedLabels) -> tuple[Truths, Floats, Floats]:
+def find_sets(kind: TagsKind, labels: FusedLabels) -> tuple[Truths, Floats, Floats]:
     """Which tags each fused set has, the confidence of each set, and the probability of each of its tags.
 
     The confidence of a set is the product of those of its tags, given and not given.
     """
-    n_tags = len(task.tags)
+    n_tags = len(kind.tags)
     yes = int(lookup(labels.classes, to_column([YES]))[0])
     said = (labels.codes == yes).reshape(-1, n_tags)
     posterior = labels.posterior[:, yes].reshape(-1, n_tags)
     return said, labels.confidence.reshape(-1, n_tags).prod(axis=1), posterior
 
 
-def report_tags(task: TagsKind, shares: Floats, counts: Floats) -> dict[str, Column]:
+def report_tags(kind: TagsKind, shares: Floats, counts: Floats) -> dict[str, Column]:
     """The columns of a table of tags; counts are (M, T, L, K)."""
     total = counts.sum(axis=0)
     given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
     shares_of = total / np.maximum(total.sum(axis=-2, keepdims=True), 1e-300)
     misses, alarms = shares_of[..., 0, 1], shares_of[..., 1, 0]
     figures = {"share": shares, "given": given, "misses": misses, "false_alarms": alarms}
-    return {"tag": to_column(task.tags)} | {name: to_column(values) for name, values in figures.items()}
+    return {"tag": to_column(kind.tags)} | {name: to_column(values) for name, values in figures.items()}
 
 
-def report_workers_by_tag(task: TagsKind, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
+def report_workers_by_tag(kind: TagsKind, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
     """The columns of a table of workers and tags; counts are (M, T, L, K), confusion (M, T, K, L)."""
     n_workers, n_tags = counts.shape[:2]
     return {
         "worker": to_column(np.repeat(workers, n_tags)),
-        "tag": to_column(np.tile(task.tags, n_workers)),
+        "tag": to_column(np.tile(kind.tags, n_workers)),
         "answers": to_column(np.rint(counts.sum(axis=(2, 3))).astype(np.int64).ravel()),
         "misses": to_column(np.ascontiguousarray(confusion[:, :, 1, 0]).ravel()),
         "false_alarms": to_column(np.ascontiguousarray(confusion[:, :, 0, 1]).ravel()),

@@ -45,7 +45,7 @@ Value = TypeVar("Value")
 OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
 APPLIES: dict[str, Callable[[Result], bool]] = {
     **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
-    "to_masks": lambda found: found.task.name == "masks",
+    "to_masks": lambda found: found.kind.name == "masks",
     "drift_report": lambda found: found.drift is not None,
     "changes": lambda found: found.update is not None,
     **dict.fromkeys(
@@ -173,10 +173,10 @@ class Model(Fitted[Result], LabelEstimator):
         self
         """
         self._check()
-        task, answers = open_posed(responses)
+        kind, answers = open_posed(responses)
         if gold is not None:
-            gold = task.spread_known(open_gold_tables(gold), answers.columns)
-        source = make_source(self, answers, gold, features, item_prior, task)
+            gold = kind.spread_known(open_gold_tables(gold), answers.columns)
+        source = make_source(self, answers, gold, features, item_prior, kind)
         links = align(self, source.responses, graph) if self._takes_graph or graph is not None else None
         with open_engine(engine) as opened, keep_to(source.responses.memory):
             return self._adopt(fit_source(self, source, links, opened))
@@ -199,7 +199,7 @@ class Model(Fitted[Result], LabelEstimator):
         found = self.result_
         self._check()
         r = None if responses is None and features is not None else read_like(self, responses)
-        known = found.task.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
+        known = found.kind.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
         return Others(self, found, r, graph, known, features, item_prior)
 
     def _read(self, responses: object) -> tuple[AnyKind, Answers]:
@@ -207,9 +207,9 @@ class Model(Fitted[Result], LabelEstimator):
         names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
-        task, answers = open_posed(responses, self.result_.task, **columns)
+        kind, answers = open_posed(responses, self.result_.kind, **columns)
         answers = answers.spelled_as(names.labels) if names.normalised else answers
-        return task, answers.scaled_as(names.classes, names.positions)
+        return kind, answers.scaled_as(names.classes, names.positions)
 
     def predict_proba(
         self,
@@ -280,7 +280,7 @@ class Model(Fitted[Result], LabelEstimator):
         labels = others.find_labels(engine)
         if not as_frame:
             return labels.values
-        return build_frame(list_columns(labels, self.result_.task), others.source.responses.backend)
+        return build_frame(list_columns(labels, self.result_.kind), others.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -355,7 +355,7 @@ class Model(Fitted[Result], LabelEstimator):
 
         found = self.result_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        return build_frame(list_columns(found.labels, found.task, least), found.backend)
+        return build_frame(list_columns(found.labels, found.kind, least), found.backend)
 
     def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files, about a million items at a time.
@@ -391,19 +391,19 @@ class Model(Fitted[Result], LabelEstimator):
         >>> fused.to_spans().column_names
         ['document', 'start', 'end', 'label', 'text', 'confidence']
         """
-        from ..kinds.span_task import tabulate_spans
+        from ..kinds.span_kind import tabulate_spans
 
         found = self.result_
-        return build_frame(tabulate_spans(found.task, found), found.backend)
+        return build_frame(tabulate_spans(found.kind, found), found.backend)
 
     def to_span_set(self) -> Spans:
         """Return the fused spans with their texts as a `Spans`, of one worker who is called "consilience".
 
         It holds all documents that the model was fitted to, and the confidence of each span.
         """
-        from ..kinds.span_task import collect_spans
+        from ..kinds.span_kind import collect_spans
 
-        return collect_spans(self.result_.task, self.result_)
+        return collect_spans(self.result_.kind, self.result_)
 
     def to_masks(self, masks: Masks | None = None) -> FusedMasks:
         """Return one mask for each image, for a model that was fitted to `Masks`.
@@ -422,7 +422,7 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..kinds.masks import draw_masks
 
-        return draw_masks(self.result_.task, self.result_.labels, masks)
+        return draw_masks(self.result_.kind, self.result_.labels, masks)
 
     def explain(self, item: object) -> Explanation:
         """Return why an item has its label: what each answer weighed, and all else that had a say.
@@ -459,7 +459,7 @@ class Model(Fitted[Result], LabelEstimator):
         from ..results.explanations import explain_row, find_item
 
         found = self.result_
-        row = find_item(found.answers, found.task.find_key(item))
+        row = find_item(found.answers, found.kind.find_key(item))
         return explain_row(self, found, row)
 
     def worker_report(self) -> Any:
@@ -615,7 +615,7 @@ class Model(Fitted[Result], LabelEstimator):
         # Another seed than at the fit draws other items.
         found = replace(self.result_, seed=self.get_params().get("seed", 0))
         columns = list_next_items(found, int(n), at_random=at_random)
-        return build_report(found.task.name_keys(columns), found.backend)
+        return build_report(found.kind.name_keys(columns), found.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.
@@ -645,7 +645,7 @@ class Model(Fitted[Result], LabelEstimator):
 
         least = check_confidence(confidence, "confidence", "stop_items")
         columns = list_stop_items(self.result_.labels, least)
-        return build_report(self.result_.task.name_keys(columns), self.result_.backend)
+        return build_report(self.result_.kind.name_keys(columns), self.result_.backend)
 
     def next_questions(
         self,
@@ -699,7 +699,7 @@ class Model(Fitted[Result], LabelEstimator):
 
         found = replace(self.result_, seed=self.get_params().get("seed", 0))
         columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
-        return build_report(found.task.name_keys(columns), found.backend)
+        return build_report(found.kind.name_keys(columns), found.backend)
 
     def update(
         self,
@@ -760,7 +760,7 @@ class Model(Fitted[Result], LabelEstimator):
         found = self.result_
         if found.update is None:
             raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
-        return build_report(found.task.name_keys(found.update.columns), found.backend)
+        return build_report(found.kind.name_keys(found.update.columns), found.backend)
 
 
 def name_source(model: Model, kind: str | None) -> None:

@@ -205,7 +205,7 @@ def fuse_prepared(
                     if name is not None:
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
                     return {None: chosen.fit(answers, gold=prepared.gold)}, None
-                source = make_source(chosen, answers, prepared.gold, features, item_prior, prepared.task)
+                source = make_source(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
                 posed[name] = chosen, source, align(chosen, source.responses, graph), beside
         return fit_posed(posed, working, source_kind)
 
@@ -218,7 +218,7 @@ def choose_estimator(
     Answers may turn out to be on a scale, and items to be linked. Of several questions, workers are of types if nothing
     else is said.
     """
-    kind, answers, graph, given = prepared.task, prepared.answers, prepared.graph, dict(parameters)
+    kind, answers, graph, given = prepared.kind, prepared.answers, prepared.graph, dict(parameters)
     is_auto = is_among(model, ("auto",))
     if kind.linked and graph is None and is_among(model, ("auto", "markov-field")):
         few = answers.n_items <= FEW_ITEMS

@@ -243,8 +243,8 @@ class StreamingModel(LatentModel):
         from .updating import fit_batch
 
         self._check()
-        task, answers = open_posed(responses) if self._result is None else self._read(responses)
-        return self._adopt(replace(fit_batch(self, self._result, answers, gold, engine), task=task))
+        kind, answers = open_posed(responses) if self._result is None else self._read(responses)
+        return self._adopt(replace(fit_batch(self, self._result, answers, gold, engine), kind=kind))
 
     def _describe(self) -> str:
         n_batches = self.result_.n_batches

@@ -23,7 +23,7 @@ class Prepared(NamedTuple):
 
     Attributes
     ----------
-    source : Answers, Spans, Masks, or what another task takes
+    source : Answers, Spans, Masks, or what another kind takes
         What is fused, as it was read.
     answers : Answers
         The same as answers.
@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
         How items hang together.
     gold : object
         Known labels to use, None if there are none.
-    task : Task
+    kind : Kind
         What the items are.
     blocked : ndarray
         Workers whose answers were left out.
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
     answers: Answers
     graph: Graph | None
     gold: Any
-    task: AnyKind = TABLE
+    kind: AnyKind = TABLE
     blocked: Values | None = None
     n_blocked: tuple[int, int] | None = None
 
@@ -73,10 +73,10 @@ def prepare(
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
-    kind = need_kind(opened)
+    kind_of_source = need_kind(opened)
     if gold is not None and gold is not False:
-        opened, gold = kind.take_known(opened, gold, open_known)
-    task, answers = kind.pose(opened)
+        opened, gold = kind_of_source.take_known(opened, gold, open_known)
+    kind, answers = kind_of_source.pose(opened)
     blocked, n_blocked = None, None
     if block is not None:
         from ..answers.joining import leave_out, read_blocked
@@ -84,7 +84,7 @@ def prepare(
         left_out = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
         if len(left_out):
             blocked, left = left_out, leave_out(answers, left_out)
-            n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
+            n_blocked = answers.n_workers - left.n_workers, kind.size(answers)[1] - kind.size(left)[1]
             answers = left
     if answers.n_workers > 1 and FUSED in answers.workers.tolist():
         warn_of(
@@ -93,12 +93,12 @@ def prepare(
             "Fuse the file that holds only the answers of workers.",
         )
     if gold is None:
-        gold = task.choose_known(opened, answers)
+        gold = kind.choose_known(opened, answers)
     else:
         known = None if gold is False else open_gold_tables(gold, columns)
-        gold = task.spread_known(known, answers.columns)
+        gold = kind.spread_known(known, answers.columns)
     links = None if graph is None else as_graph(graph, answers)
-    return Prepared(opened, answers, links, gold, task, blocked, n_blocked)
+    return Prepared(opened, answers, links, gold, kind, blocked, n_blocked)
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
@@ -119,7 +119,7 @@ def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any
 
 
 def open_answers(source: object, **columns: Any) -> Any:
-    """Answers in any form as what a task takes, such as `Answers`: as they are, or read.
+    """Answers in any form as what a kind takes, such as `Answers`: as they are, or read.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
@@ -142,9 +142,9 @@ def open_answers(source: object, **columns: Any) -> Any:
 
 
 def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
-    """Answers in any form, with the task that they belong to; see `open_answers`.
+    """Answers in any form, with the kind that they belong to; see `open_answers`.
 
-    They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
+    They are read as those of a fit with the kind `like` were. Whoever calls it cannot name columns. So errors name the
     function that can.
     """
     try:

@@ -127,10 +127,10 @@ class Questions(Mapping[str, Model]):
         """Tables of labels with sets of tags as text, between which is what was between them in the answers."""
         joined = dict(tables)
         for name, table in tables.items():
-            task = self[name].result_.task
-            if isinstance(task, TagsKind):
+            kind = self[name].result_.kind
+            if isinstance(kind, TagsKind):
                 sets = table.column("labels").cast(pa.list_(pa.string()))
-                text = pc.binary_join(sets, task.separator or SEPARATOR)
+                text = pc.binary_join(sets, kind.separator or SEPARATOR)
                 joined[name] = table.set_column(table.column_names.index("labels"), "label", text)
         return joined
 
@@ -205,7 +205,7 @@ class Questions(Mapping[str, Model]):
         for name, model in self.items():
             old = model.result_.given.answers
             label = name if old is None else old.columns.get("label", name)
-            rows = keep_answered(table, label, isinstance(model.result_.task, TagsKind))
+            rows = keep_answered(table, label, isinstance(model.result_.kind, TagsKind))
             if label in rows.names and rows.n_rows:
                 found[name] = rows if old is not None else rows.prefer({"label": label})
         return found

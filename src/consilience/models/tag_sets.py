@@ -28,14 +28,14 @@ from .latent import LatentModel
 LEAST_SHARE = 1e-3
 
 
-def task_of(found: Result) -> TagsKind:
+def kind_of(found: Result) -> TagsKind:
     """Return the tags."""
-    return cast(TagsKind, found.task)
+    return cast(TagsKind, found.kind)
 
 
 def reshape(found: Result, values: Floats) -> Floats:
     """Return what is known of each tag of each thing as (n_items, n_tags)."""
-    return values.reshape(-1, len(task_of(found).tags))
+    return values.reshape(-1, len(kind_of(found).tags))
 
 
 class TagSets(LatentModel):
@@ -78,7 +78,7 @@ class TagSets(LatentModel):
     tag_shares_ = Found(
         lambda found: cast(SetsParameters, found.learned.structure).shares, "The share of items that each tag fits."
     )
-    tags_ = Found(lambda found: task_of(found).tags, "All tags.")
+    tags_ = Found(lambda found: kind_of(found).tags, "All tags.")
     tag_posterior_ = Found(
         lambda found: reshape(found, found.labels.posterior[:, 1]), "The probability that each tag fits each item."
     )
@@ -126,14 +126,14 @@ class TagSets(LatentModel):
         item : id, or pair of an item and a tag
             The item. Without a tag there is an explanation for each, by tag.
         """
-        task, answers = task_of(self.result_), self.result_.given.answers
+        kind, answers = kind_of(self.result_), self.result_.given.answers
         is_composite = answers is not None and bool(name_composite(answers.columns))
-        if isinstance(item, tuple) and len(item) == 2 and lookup(task.tags, to_column([item[1]]))[0] >= 0:
+        if isinstance(item, tuple) and len(item) == 2 and lookup(kind.tags, to_column([item[1]]))[0] >= 0:
             return super().explain((tuples_to_ids(item[:1])[0] if is_composite else item[0], item[1]))
         if isinstance(item, tuple) and not is_composite:
             return super().explain(item)  # which says that there is no such tag
         key = tuples_to_ids([item])[0]
-        return Explanations({str(tag): super(TagSets, self).explain((key, tag)) for tag in task.tags.tolist()})
+        return Explanations({str(tag): super(TagSets, self).explain((key, tag)) for tag in kind.tags.tolist()})
 
     def tag_report(self) -> Any:
         """Return a table with one row per tag.
@@ -143,7 +143,7 @@ class TagSets(LatentModel):
         """
         found = self.result_
         return build_report(
-            report_tags(task_of(found), self.tag_shares_, found.learned.further["_tag_counts"]), found.backend
+            report_tags(kind_of(found), self.tag_shares_, found.learned.further["_tag_counts"]), found.backend
         )
 
     def worker_tag_report(self) -> Any:
@@ -153,5 +153,5 @@ class TagSets(LatentModel):
         """
         found = self.result_
         counts = found.learned.further["_tag_counts"]
-        columns = report_workers_by_tag(task_of(found), found.names.workers, counts, self.tag_confusion_)
+        columns = report_workers_by_tag(kind_of(found), found.names.workers, counts, self.tag_confusion_)
         return build_report(columns, found.backend)

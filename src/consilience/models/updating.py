@@ -168,20 +168,20 @@ def join_batch(
     """
     before, old = model.result_, check_answers(model.result_)
     check("duplicates", duplicates, "update")
-    new, retracted, task = read_batch(source, old, duplicates, before.task)
-    refuse(task.no_update)
+    new, retracted, kind = read_batch(source, old, duplicates, before.kind)
+    refuse(kind.no_update)
     if before.blocked is not None:
         blocked = lookup(new.workers, to_column(before.blocked))
         new = drop_workers(new, blocked[blocked >= 0])
     joined = join_responses(old, new, duplicates, retracted)
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    return Source(r, known, task=before.task), joined, n_gold, new.columns
+    return Source(r, known, kind=before.kind), joined, n_gold, new.columns
 
 
 def check_answers(found: Result) -> Answers:
     """The answers of a fit, if it can go on."""
-    refuse(found.task.no_update)
+    refuse(found.kind.no_update)
     if found.given.has_priors or found.guidance is not None:
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",
@@ -191,7 +191,7 @@ def check_answers(found: Result) -> Answers:
 
 
 def refuse(refusal: tuple[str, str] | None) -> None:
-    """Raise an error if a task cannot do something."""
+    """Raise an error if a kind cannot do something."""
     if refusal is not None:
         raise InputError(*refusal)
 
@@ -199,7 +199,7 @@ def refuse(refusal: tuple[str, str] | None) -> None:
 def read_batch(
     source: object, old: Answers, duplicates: str, like: AnyKind = TABLE
 ) -> tuple[Answers, Indices, AnyKind]:
-    """New answers in any form, those that they retract, and their task; `like` is the task of the fit."""
+    """New answers in any form, those that they retract, and their kind; `like` is the kind of the fit."""
     if source is None:
         return old.about(NOTHING), NOTHING, TABLE
     if like.reading() and find_kind(source) is None:
@@ -212,11 +212,11 @@ def read_batch(
             source = open_source(path, gold=False, duplicates=duplicates)
         else:
             source, form = open_table(path)
-    kind = find_kind(source)
-    if kind is None:
+    brought = find_kind(source)
+    if brought is None:
         return *read_further(open_frame(source), old, duplicates, form), TABLE
-    task, answers = kind.pose(like.adapt(source) if isinstance(source, like.brought) else source)
-    return answers, NOTHING, task
+    kind, answers = brought.pose(like.adapt(source) if isinstance(source, like.brought) else source)
+    return answers, NOTHING, kind
 
 
 def read_like(model: Model, source: object) -> Answers:
@@ -224,7 +224,7 @@ def read_like(model: Model, source: object) -> Answers:
     old = model.result_.given.answers
     if old is None or isinstance(source, Answers):
         return model._read(source)[1]
-    new = read_batch(source, old, "error", model.result_.task)[0]
+    new = read_batch(source, old, "error", model.result_.kind)[0]
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
     return model._read(new)[1]
@@ -232,7 +232,7 @@ def read_like(model: Model, source: object) -> Answers:
 
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
     """Old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
-    spread = before.task.spread_known(open_paths(gold), before.answers.columns)
+    spread = before.kind.spread_known(open_paths(gold), before.answers.columns)
     new, old = match_gold(spread, r, r.classes), before.given.gold
     if old is None:
         return new, 0 if new is None else int((new.codes >= 0).sum())

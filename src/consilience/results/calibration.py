@@ -32,7 +32,7 @@ reported as
     p^t / (p^t + (1 - p)^t)
 
 with the power t of the model. For models without a chain tokens are independent, and p is the product of calibrated
-posteriors of the tags; see `consilience.kinds.span_task`.
+posteriors of the tags; see `consilience.kinds.span_kind`.
 
 Tags are read in any scheme; see `consilience.answers.tagging`. A span that begins with I-X, in a scheme that has no B-X
 there, must not go on with the span before it.

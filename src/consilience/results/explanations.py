@@ -324,10 +324,10 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
     else:  # a worker who is alone with all items is always right by the model
         parts = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"]
         confidence = rival = uncalibrated = math.nan
-    texts = found.task.show(np.array([row])) if len(labels.codes) == r.n_items else None
+    texts = found.kind.show(np.array([row])) if len(labels.codes) == r.n_items else None
     key, (shown, other) = key_of(r.keys, row), labels.classes[[label, against]].tolist()
     return Explanation(
-        (key[0], found.task.name_position(key[1])) if isinstance(key, tuple) else key,
+        (key[0], found.kind.name_position(key[1])) if isinstance(key, tuple) else key,
         texts[0] if texts else None,
         shown,
         other,
@@ -338,7 +338,7 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         words,
         found.backend,
         labels.rule,
-        found.task.places,
+        found.kind.places,
     )
 
 

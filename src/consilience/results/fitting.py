@@ -38,7 +38,7 @@ def make_source(
     gold: object = None,
     features: object = None,
     item_prior: object = None,
-    task: AnyKind = TABLE,
+    kind: AnyKind = TABLE,
     before: Result | None = None,
 ) -> Source:
     """Answers with known labels, and with what else is known of the items.
@@ -47,7 +47,7 @@ def make_source(
     have its classes, and what its classifier says of features. They may be None: all that is known is in features.
     """
     model._check()
-    source, has_content = None if answers is None else Source(answers, task=task), False
+    source, has_content = None if answers is None else Source(answers, kind=kind), False
     if features is not None or item_prior is not None:
         from ..answers import items
         from ..formats.sources import open_item_data
@@ -144,9 +144,9 @@ def fit_source(
     ignores_silence = r.sequences is None and r.silence_doubt is not None
     if source_kind is None:
         source_kind = "people"
-        if isinstance(source.task, TableKind) and (r.silence_counts or ignores_silence):
+        if isinstance(source.kind, TableKind) and (r.silence_counts or ignores_silence):
             source_kind = "functions"
-        elif isinstance(source.task, TableKind) and r.soft is not None:
+        elif isinstance(source.kind, TableKind) and r.soft is not None:
             source_kind = "models"
     links = None if graph is None else model._weigh_links(r, graph)
     model._check_size(r, links)
@@ -163,7 +163,7 @@ def fit_source(
         copies=copies,
         copies_count_once=used is not source,
         given=found.given._replace(answers=answers, gold=source.gold, graph=kept),
-        task=source.task,
+        kind=source.kind,
         source_kind=source_kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
         chance=None if ignores_silence else found.chance,

@@ -72,14 +72,14 @@ def write_label_files(found: Result, path: str, undecided: float | None = None) 
 def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
     """Yield the labels as tables with the columns of `to_frame`, one for each run of items."""
     with open_engine(None) as engine:
-        yield from engine.map(tabulate_run, engine.place(found.labels.runs()), found.labels, found.task, undecided)
+        yield from engine.map(tabulate_run, engine.place(found.labels.runs()), found.labels, found.kind, undecided)
 
 
-def tabulate_run(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
+def tabulate_run(run: slice, labels: Labels, kind: AnyKind, undecided: float | None) -> pa.Table:
     """The labels of a run of items."""
-    columns = list_columns(labels.part(run), task, undecided)
+    columns = list_columns(labels.part(run), kind, undecided)
     release_mapped()
-    return task.mark(build_frame(columns, "pyarrow"))
+    return kind.mark(build_frame(columns, "pyarrow"))
 
 
 def is_one_file(path: str) -> bool:
@@ -202,9 +202,9 @@ def count_kept(found: Result, least: float) -> Undecided:
     return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, ordered)
 
 
-def list_columns(labels: Labels, task: AnyKind, least: float | None = None) -> dict[str, Column]:
+def list_columns(labels: Labels, kind: AnyKind, least: float | None = None) -> dict[str, Column]:
     """The columns of a table of labels, of which those with a lower confidence are left open."""
-    columns = task.arrange(labels, labels.shown, least)
+    columns = kind.arrange(labels, labels.shown, least)
     if columns is None:
         columns = labels.list_columns()
         if least is not None:

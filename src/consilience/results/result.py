@@ -266,7 +266,7 @@ class Result:
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
     voting: Source | None = None  # of a vote: the answers as they were counted
-    task: AnyKind = TABLE  # what the items are
+    kind: AnyKind = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.findings`
     # Whether anything checks the answers; see `consilience.results.intervals`.
     checked: bool = True

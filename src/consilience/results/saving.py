@@ -327,7 +327,7 @@ def describe_model(
         if graph is not None:
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
-    kept = replace(found, task=found.task.to_saved(texts), guidance=guidance, estimates=found.learned, given=given)
+    kept = replace(found, kind=found.kind.to_saved(texts), guidance=guidance, estimates=found.learned, given=given)
     plain = {name: to_plain(name, value) for name, value in parameters.items()}
     return {"model": found.model, "parameters": plain, "fusion": kept}
 
@@ -411,7 +411,7 @@ class SavedModel:
         n_contexts = learned.further[f"_{context}_counts"].shape[1] if context else 1
         if len(learned.log_weights) != sizes["M"] * n_contexts:
             raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
-        found.task.check_items(found.labels.keys)
+        found.kind.check_items(found.labels.keys)
         self.check_all_was_read()
         return replace(found, given=restore_given(found))
 

@@ -1,4 +1,4 @@
-"""The task of spans: the items are the tokens of texts, and tags of tokens become spans again."""
+"""Spans as a kind: the items are the tokens of texts, and tags of tokens become spans again."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class SpansKind(Kind[Spans]):
         return collect_spans(self, fused)
 
 
-def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
+def tabulate_spans(kind: AnyKind, fused: Fused) -> dict[str, Column]:
     """The columns of a table of the spans among fused labels, in order; see `Model.to_spans`."""
     labels = fused.labels
     if "sequence" not in labels.keys:
@@ -233,13 +233,13 @@ def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
     types = [kinds[code] for code in labels.codes[runs.first].tolist()]
     start, end = runs.first - runs.offset, runs.stop - runs.offset
     texts: list[str | None] = [None] * len(types)
-    if isinstance(task, SpansKind):
-        document = task.fused[runs.sequence]
-        base = task.offsets[document]
-        start, end = task.start[base + start], task.end[base + end - 1]
-        if task.texts is not None:
+    if isinstance(kind, SpansKind):
+        document = kind.fused[runs.sequence]
+        base = kind.offsets[document]
+        start, end = kind.start[base + start], kind.end[base + end - 1]
+        if kind.texts is not None:
             places = zip(document.tolist(), start.tolist(), end.tolist(), strict=True)
-            texts = [task.texts[number][first:last] for number, first, last in places]
+            texts = [kind.texts[number][first:last] for number, first, last in places]
     nothing = pa.nulls(len(types), pa.string())
     return {
         "document": to_column(ids[runs.sequence]),
@@ -251,28 +251,28 @@ def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
     }
 
 
-def collect_spans(task: AnyKind, fused: Fused) -> Spans:
+def collect_spans(kind: AnyKind, fused: Fused) -> Spans:
     """The fused spans with their texts; see `Model.to_span_set`."""
-    if not isinstance(task, SpansKind) or task.texts is None:
-        of_spans = isinstance(task, SpansKind)
+    if not isinstance(kind, SpansKind) or kind.texts is None:
+        of_spans = isinstance(kind, SpansKind)
         lack = "was saved without texts" if of_spans else "was fitted to tags"
         raise NotFittedError(
             f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
             "Save it with texts=True." if of_spans else "Fit it to a Spans.",
         )
-    found = tabulate_spans(task, fused)
+    found = tabulate_spans(kind, fused)
     start, end, confidence = (np.asarray(found[name]) for name in ("start", "end", "confidence"))
     codes, labels = encode_sorted(found["label"])
     nobody = np.zeros(len(start), np.int64)
-    marks = Marks(lookup(task.documents, found["document"]), nobody, start, end, codes.astype(np.int64), confidence)
+    marks = Marks(lookup(kind.documents, found["document"]), nobody, start, end, codes.astype(np.int64), confidence)
     return Spans(
-        task.documents,
-        task.texts,
+        kind.documents,
+        kind.texts,
         objects([FUSED]),
         labels,
         sort_marks(marks),
-        np.stack([task.fused, np.zeros(len(task.fused), np.int64)], axis=1),
-        Tokens(task.offsets, task.start, task.end),
-        origin=task.origin,
+        np.stack([kind.fused, np.zeros(len(kind.fused), np.int64)], axis=1),
+        Tokens(kind.offsets, kind.start, kind.end),
+        origin=kind.origin,
         backend=fused.backend,
     )
