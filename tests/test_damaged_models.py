@@ -124,7 +124,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
         ("intervals/workers", None, "there is no array 'intervals/workers'"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
-        ("task", {"name": "spans"}, "the entry of task 'documents', 'end'"),
+        ("kind", {"name": "spans"}, "the entry of kind 'documents', 'end'"),
         ("more", 1, "there is no entry of the result 'more'"),
     ],
 )

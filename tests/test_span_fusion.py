@@ -115,7 +115,7 @@ def rewrite(path, target, **changed):
     """Copy a saved model, with other arrays or without them."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
-            short = name.removeprefix("arrays/task/").removeprefix("columns/task/").partition(".")[0]
+            short = name.removeprefix("arrays/kind/").removeprefix("columns/kind/").partition(".")[0]
             data = old.read(name)
             if short in changed and changed[short] is None:
                 continue
