@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from .. import formats as register
-from ..answers import list_names
+from ..answers import LONG, list_names
 from ..answers.answers import Answers
 from ..answers.columns import is_missing, to_values
 from ..answers.graph import Graph
@@ -46,7 +46,6 @@ from .writing import write_table
 
 Opened: TypeAlias = Answers | Spans | Masks | Tags
 
-LONG = "long"
 # The parameters of `Answers.from_frame`: names of columns, and how to read them.
 COLUMNS = frozenset(inspect.signature(Answers.from_frame).parameters) - {"frame"}
 # The parameters of `Tags.from_frame`. Those that `Answers.from_frame` has not are for sets of tags alone.
