@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 
 import pytest
@@ -111,6 +112,44 @@ def test_the_loop_is_near_the_surface(monkeypatch):
     assert frames[0][-1] == "fit"
     assert "run_em" in frames[0]
     assert len(frames[0]) < 8
+
+
+def walk(job):
+    """Functions of the package that run in a job, and the modules that they are in."""
+    seen = set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and "/consilience/" in code.co_filename and not code.co_name.startswith("<"):
+            seen.add((code.co_filename, code.co_name, code.co_firstlineno))
+
+    job()  # imports and compiles everything
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return len(seen), len({file for file, *_ in seen})
+
+
+def test_the_walk_is_short(tmp_path):
+    """What a reader has to follow, from a table to labels and from a file to a report."""
+    pd = pytest.importorskip("pandas")
+    r = cs.simulate.independent(30, n_workers=8, n_classes=3, seed=1).responses
+    said = {"item": r.item_of_answer(), "worker": r.workers[r.worker], "label": r.labels[r.label]}
+    frame = pd.DataFrame({name: [f"{name}-{value}" for value in values] for name, values in said.items()})
+    functions, modules = walk(lambda: cs.DawidSkene().fit(frame).labels_)
+    assert functions <= 240
+    assert modules <= 40
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    files = tmp_path / "answers.csv", "-o", tmp_path / "labels.csv", "--report", tmp_path / "r.html"
+    functions, modules = walk(lambda: run("fuse", *files))
+    assert functions <= 540
+    assert modules <= 85
 
 
 def test_names_that_do_not_apply_are_not_shown():

@@ -259,3 +259,8 @@ def test_data_are_described():
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     for entry in league.CATALOGUE:
         assert f"| `{entry.name}` | {entry.licence} | {entry.citation} |" in page
+
+
+def test_pages_can_be_read_in_a_day():
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "reference").glob("*.md")]
+    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 36_000
