@@ -202,7 +202,7 @@ class Watcher(event.Listener):
 
 event.register("numba:compile", Watcher())
 """
-SHARED = {"add_votes", "multiply_rows", "count_rows"}
+SHARED = {"add_votes", "multiply_rows", "count_rows", "count_without", "sum_rows", "sum_chances"}
 LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_out"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},

@@ -234,7 +234,7 @@ def test_blocks_are_spread_over_the_cluster(small_blocks, client):
     r, _ = crowd()
     engine = Dask(client)
     placed = engine.place(blocks.cut_blocks(r, r.worker, r.n_workers))
-    futures = [each.future for each in placed]
+    futures = [future for _, future in placed]
     distributed.wait(futures)
     holders = {worker for places in client.who_has(futures).values() for worker in places}
     assert len(holders) == 2

@@ -372,9 +372,9 @@ def check_estimates(model: Any, crowd: Crowd) -> None:
     demand_distributions(model.prior_, "prior_")
     demand_distributions(model.confusion_, "confusion_")
     for name in ("transition_", "initial_", "sequential_confusion_"):
-        if hasattr(model, name):
+        if getattr(model, name, None) is not None:
             demand_distributions(getattr(model, name), name)
-    if hasattr(model, "coupling_"):
+    if getattr(model, "coupling_", None) is not None:
         demand(np.isfinite(model.coupling_) and model.coupling_ >= 0, "coupling_", model.coupling_)
 
 
@@ -452,7 +452,7 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
 
 def check_saved(model: Any, crowd: Crowd, graph: Any, folder: Path) -> None:
     loaded = cs.load(model.save(folder / "crowd.model"))
-    for name in ("posterior_", "confusion_", "prior_", "trace_", "labels_", "classes_", "workers_"):
+    for name in ("posterior_", "confusion_", "prior_", "trace_", "labels_", "classes_"):
         old, new = getattr(model, name), getattr(loaded, name)
         demand(old.dtype == new.dtype and np.array_equal(old, new), f"{name} is another after loading", old, new)
     probabilities = [each.predict_proba(crowd.responses, graph=graph, gold=crowd.gold) for each in (model, loaded)]
