@@ -34,9 +34,9 @@ def make_table(seed=0, n_items=60, n_workers=12, per_item=4):
     return pd.DataFrame(columns), truths
 
 
-def fuse(table, **given):
+def fuse(table, graph=None, **given):
     roles = {"item": "HITId", "worker": "WorkerId", "label": NAMES, "format": "long"}
-    return cs.fuse(table, **{**roles, "calibration": "none", **given})
+    return cs.fuse(table, graph, **{**roles, "calibration": "none", **given})
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +220,18 @@ def test_saved_loaded_and_updated_as_one(fused, tmp_path):
     np.testing.assert_allclose(whole["Answer.tone"].posterior_, loaded["Answer.tone"].posterior_, atol=1e-9)
     with pytest.raises(cs.errors.ParameterError, match="nothing to add"):
         loaded.update()
+
+
+def test_questions_with_a_graph_are_updated_with_it(tmp_path):
+    table, _ = make_table()
+    graph = [(n, n + 1) for n in range(59)]
+    found = fuse(table[:200], graph, items=list(range(60)))
+    loaded = cs.load(found.save(tmp_path / "all"))
+    loaded.update(table[200:])
+    whole = fuse(table, graph, items=list(range(60)))
+    for name in NAMES:
+        assert loaded[name].result_.given.graph.n_edges == 59
+        np.testing.assert_allclose(loaded[name].posterior_, whole[name].posterior_, atol=1e-9)
 
 
 def test_one_report_has_a_section_for_each_question(fused, tmp_path):

@@ -33,7 +33,7 @@ from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model, restore
 from .fusing import Posed, Shared, fit_posed
 from .opening import keep_answered, split_gold
-from .updating import join_batch, read_like
+from .updating import join_batch, join_edges, read_like
 
 if TYPE_CHECKING:
     from ..results.saving import SavedModel
@@ -308,7 +308,7 @@ class Questions(Mapping[str, Model]):
             before = model.result_
             source, *_ = join_batch(model, rows.get(name), known.get(name), duplicates)
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
-            posed[name] = renew(model), source, None, beside
+            posed[name] = renew(model), source, join_edges(model, source.responses), beside
         with open_engine(engine) as opened:
             self._models, self.shared_ = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         return self

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Indices, lookup, to_column
+from ..answers.graph import Graph
 from ..answers.items import Gold, match_gold
 from ..answers.joining import (
     NOTHING,
@@ -116,10 +117,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     model._check()
     source, joined, n_gold, roles = join_batch(model, responses, gold, duplicates)
     r = source.responses
-    if before.given.graph is not None:
-        edges = before.given.graph.aligned_with(old.items)
-        graph = edges.aligned_with(r.items) if graph is None else edges.joined_with(as_graph(graph, r), r.items)
-    links = align(model, r, graph)
+    links = join_edges(model, r, graph)
     once = before.by_fuse or before.copies_count_once
     changed: dict[str, Any] = {}
     with open_engine(engine) as opened:
@@ -177,6 +175,15 @@ def join_batch(
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
     return Source(r, known, kind=before.kind), joined, n_gold, new.columns
+
+
+def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
+    """The edges of a fitted model and new ones, between all items."""
+    before = model.result_
+    if before.given.graph is not None:
+        edges = before.given.graph.aligned_with(before.answers.items)
+        graph = edges.aligned_with(r.items) if graph is None else edges.joined_with(as_graph(graph, r), r.items)
+    return align(model, r, graph)
 
 
 def check_answers(found: Result) -> Answers:
