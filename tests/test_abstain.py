@@ -221,3 +221,12 @@ def test_tags_with_silence():
         silent = np.diff(r.offsets).reshape(60, 12) == 0
         assert (labels[silent & (right == "O")] == "O").all()
         np.testing.assert_array_equal(model.predict(r), model.labels_)
+
+
+def test_a_misspelt_background_is_an_error():
+    """It would be one more class, which some items get."""
+    votes = {"item": [0, 1], "worker": ["a", "b"], "label": ["ham", "spam"]}
+    with pytest.raises(cs.errors.ParameterError, match="Did you mean background='ham'"):
+        cs.Answers.from_frame(votes, abstain="answer", background="hma")
+    found = cs.Answers.from_frame(votes | {"label": ["normal", "spam"]}, abstain="answer", background="abnormal")
+    assert found.classes.tolist() == ["abnormal", "normal", "spam"]

@@ -189,7 +189,7 @@ def test_known_labels_help():
     mean = loss.pop("mean of the 7 with all sizes")
     steps = [mean[size] for size in ("no labels", "10", "20", "50", "100")]
     assert steps == sorted(steps, reverse=True)
-    assert all(row["20"] < row["no labels"] + 0.01 for row in loss.values())
+    assert all(row["20"] < row["no labels"] + 0.02 for row in loss.values())
     (doubtful,) = read_tables("doubtful-gold.md")
     mean = doubtful.pop("mean")
     assert mean["no labels"] < mean["marked `random=False"] < mean["not marked"]

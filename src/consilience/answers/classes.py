@@ -12,6 +12,7 @@ answers are read.
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -152,12 +153,17 @@ def choose_classes(
         place = int(find_by_value(known, objects([background]))[0])  # 0 where "0" is given and labels are numbers
         if place >= 0:
             background = known.tolist()[place]
-        elif classes is None or (tagged and is_among(background, ("O",))):
-            known = to_values(to_column([background, *known.tolist()]))
         else:
-            absent = Sentence("{background} is not among the classes.", background=background)
-            remedy = Sentence("A class that nobody said can be added with {classes}.")
-            raise ParameterError(absent, names, remedy, keyword="background")
+            # One word that ends in the other is no slip: "abnormal" may be the background where "normal" was said.
+            words = [each for each in map(str, labels.tolist()) if not each.endswith(str(background))]
+            words = [each for each in words if not str(background).endswith(each)]
+            close = difflib.get_close_matches(str(background), words, 1, 0.65) if classes is None else []
+            if close or not (classes is None or (tagged and is_among(background, ("O",)))):
+                absent = Sentence("{background} is not among the classes.", background=background)
+                meant = [Sentence("Did you mean {background}?", background=each) for each in close]
+                remedy = Sentence("A class that nobody said can be added with {classes}.")
+                raise ParameterError(absent, names, *meant, remedy, keyword="background")
+            known = to_values(to_column([background, *known.tolist()]))
     if not (ordered or (ordered is None and positions is not None)):
         return replace(answers, classes=known, background=background)
     if levels is None:
