@@ -243,10 +243,10 @@ def list_questions(
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             problem = "Silence counts as an answer here, so every worker has answered every item."
-            remedy = "Or fit to answers that were read without abstain='answer'."
+            remedy = Sentence("Or fit to answers that were read without {abstain}.", abstain="answer")
             if found.source_kind == "functions":
                 problem = "Labelling functions answer all that they can, so there is nothing to ask them."
-                remedy = "Or if people gave the answers, fuse them with source_kind='people'."
+                remedy = Sentence("Or if people gave the answers, fuse them with {source_kind}.", source_kind="people")
             raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
     price, limits = 1.0 if cost is None else cost, None
     costs = _by_worker("cost", price, ids, "a number > 0", lambda each: is_number(each) and 0 < each < np.inf)

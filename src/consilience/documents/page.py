@@ -165,7 +165,7 @@ def describe_confidence(view: View) -> list[Part]:
     if (
         kept is not None
         and found.names.positions is None
-        and (found.comparison is None or not found.comparison.n_known)
+        and (found.comparison is None or (found.comparison.like_record and not found.comparison.n_known))
     ):
         parts.append(Text([SHARED_ERRORS], quiet=True))
     if kept is not None and reliability is not None:

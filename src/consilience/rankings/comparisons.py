@@ -342,6 +342,7 @@ def read_winners(
         )
     wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
+        wrong = wrong[~is_id[wrong]] if not is_id[wrong].all() else wrong
         row = int(wrong[0])
         pair = f"{shorten(candidates[left[row]])} and {shorten(candidates[right[row]])}"
         what = f"column {name!r} names neither of the two candidates ({pair}), nor has a word for a side or a tie"

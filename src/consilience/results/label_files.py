@@ -137,8 +137,8 @@ class Undecided(NamedTuple):
         How many of these are wrong, by their probabilities.
     n_gold : int or None
         How many known labels the probabilities were calibrated by; None if they are not calibrated.
-    ordered : bool
-        Whether labels are levels of a scale, of which there is no record.
+    no_record : bool
+        Whether there is no record of such data, such as of levels of a scale.
     """
 
     confidence: float
@@ -146,7 +146,7 @@ class Undecided(NamedTuple):
     n_kept: int
     expected_errors: float
     n_gold: int | None
-    ordered: bool = False
+    no_record: bool = False
 
     @property
     def n_open(self) -> int:
@@ -172,7 +172,7 @@ class Undecided(NamedTuple):
         number = f"{self.expected_errors:,.0f}" if self.expected_errors >= 10 else f"{self.expected_errors:.1f}"
         given = "By their probabilities" if self.n_gold != 0 else "If workers err independently"
         wrong = f"{given}, {self.expected_error_rate:.1%} of these are wrong (about {number})."
-        doubt = "" if self.n_gold or self.ordered else SHARED_ERRORS
+        doubt = "" if self.n_gold or self.no_record else SHARED_ERRORS
         if self.n_gold is None:
             doubt = "These probabilities are not calibrated, so this can be far off."
         return f"{kept}, with a confidence of at least {self.confidence:g}. {wrong} {doubt}".rstrip()
@@ -198,8 +198,9 @@ def count_kept(found: Result, least: float) -> Undecided:
     """How many labels are kept, and how many of these are expected to be wrong."""
     confidence = found.labels.shown_confidence
     kept = confidence[~find_open(confidence, least)]
-    ordered = found.names.positions is not None
-    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, ordered)
+    no_record = found.names.positions is not None
+    no_record |= found.comparison is not None and not found.comparison.like_record
+    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, no_record)
 
 
 def list_columns(labels: Labels, kind: AnyKind, least: float | None = None) -> dict[str, Column]:
