@@ -174,6 +174,16 @@ def test_wide(make):
         cs.Answers.from_frame(make(WIDE), format="long")
 
 
+def test_columns_of_a_wide_table_that_share_nothing_with_others():
+    table = pd.DataFrame({"id": range(30), **{name: ["cat", "dog"] * 15 for name in ("ann", "bob", "eve")}})
+    with pytest.warns(DataWarning, match="many values that no other column holds are left out: 'text'.* ignore="):
+        r = cs.Answers.from_frame(table.assign(text=[f"t{n}" for n in range(30)]), format="wide")
+    assert [r.workers.tolist(), r.labels.tolist()] == [["ann", "bob", "eve"], ["cat", "dog"]]
+    with pytest.warns(DataWarning, match="No other column of .* any of the values of 'batch'. Each .* for a worker"):
+        r = cs.Answers.from_frame(table.assign(batch="first"), format="wide")
+    assert r.n_workers == 4
+
+
 def test_wide_gold():
     r = cs.Answers.from_frame({**WIDE, "truth": ["cat", None, "dog"]}, format="wide")
     assert triples(r) == LONG

@@ -38,6 +38,7 @@ from .classes import normalise_column
 from .columns import (
     Codes,
     Column,
+    Indices,
     Values,
     are_distinct,
     decode_categories,
@@ -266,6 +267,8 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
     if not len(cells):
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
     who, row = np.divmod(cells, table.n_rows)
+    kept = np.flatnonzero(~_find_other_columns(table, workers, who, entries.take(cells))[who])
+    who, row, cells = who[kept], row[kept], cells[kept]
     order = np.argsort(row, kind="stable")
     who, row, label = who[order], row[order], entries.take(cells[order])
     if categories is not None:
@@ -290,6 +293,25 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
         items=to_column(encode_in_order_of_appearance(keys)[1]),
         added=found,
     )
+
+
+def _find_other_columns(table: Table, workers: Sequence[str], who: Indices, entries: Column) -> Truths:
+    """Which columns have many values that no other column holds: these are no answers, and are left out."""
+    codes, values = encode_in_order_of_appearance(entries)
+    owner, code = np.divmod(np.unique(who * len(values) + codes), len(values))
+    is_shared = np.bincount(code)[code] > 1
+    n_labels = np.bincount(owner, minlength=len(workers))
+    alone = (np.bincount(owner, is_shared, len(workers)) == 0) & (n_labels > 0) & (len(workers) > 2)
+    many = alone & (n_labels > MOST_LABELS) & (alone.sum() < len(workers))
+    few = [workers[w] for w in np.flatnonzero(alone & ~many).tolist()]
+    if few:
+        problem = f"No other column of {table.name} holds any of the values of {listing(few)}."
+        warn_of(f"{problem} Each column is taken for a worker.", _IGNORE)
+    if many.any():
+        left_out = listing([workers[w] for w in np.flatnonzero(many).tolist()])
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
+    return np.asarray(many)
 
 
 def _find_labels(columns: Sequence[Any]) -> list[set[Any]] | None:
