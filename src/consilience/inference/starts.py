@@ -96,7 +96,7 @@ def check_unnamed(owner: Any, name: str) -> None:
 def fixed_prior(owner: Any, r: Answers) -> Floats | None:
     """The parameter `prior` as probabilities, or None if the prior is to be learned.
 
-    A dict, or a Series, names the classes, in any order.
+    A dict, or a Series, names the classes, in any order. A Series without names has them in order.
     """
     name, value = type(owner).__name__, owner.prior
     if isinstance(value, str) and value == "learn":
@@ -108,9 +108,10 @@ def fixed_prior(owner: Any, r: Answers) -> Floats | None:
     if isinstance(value, Mapping) or hasattr(value, "reindex"):
         named = dict(value.items())
         place = find_classes(to_column(list(named)), r.classes, r.normalised)
-        if not np.array_equal(np.sort(place), np.arange(r.n_classes)):
+        if np.array_equal(np.sort(place), np.arange(r.n_classes)):
+            value = [list(named.values())[at] for at in np.argsort(place)]
+        elif isinstance(value, Mapping) or list(named) != list(range(len(named))):
             raise parameter_error("prior", name, f"a probability for each of the classes {names}", list(named))
-        value = [list(named.values())[at] for at in np.argsort(place)]
     try:
         prior = to_floats(value)
     except (TypeError, ValueError) as error:
