@@ -93,6 +93,13 @@ def test_bad_settings(name, value, expected):
     assert not model.__sklearn_is_fitted__()
 
 
+def test_nothing_is_no_table_to_predict():
+    fit = cs.DawidSkene().fit(ANSWERS)
+    for method in (fit.predict, fit.predict_proba):
+        with pytest.raises(cs.errors.InputError, match="Cannot read the table from a NoneType"):
+            method(None)
+
+
 def test_a_prior_may_be_a_series_with_or_without_names():
     fits = [cs.DawidSkene(prior=pd.Series(prior)).fit(ANSWERS) for prior in ([0.2, 0.8], {"dog": 0.8, "cat": 0.2})]
     expected = cs.DawidSkene(prior=[0.2, 0.8]).fit(ANSWERS).posterior_

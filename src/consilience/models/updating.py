@@ -229,7 +229,7 @@ def read_batch(
 def read_like(model: Model, source: object) -> Answers:
     """Other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
-    if old is None or isinstance(source, Answers):
+    if old is None or source is None or isinstance(source, Answers):
         return model._read(source)[1]
     new = read_batch(source, old, "error", model.result_.kind)[0]
     if old.silence_counts and not new.silence_counts:
