@@ -100,6 +100,14 @@ def test_nothing_is_no_table_to_predict():
             method(None)
 
 
+def test_a_row_without_a_label_is_an_error_where_others_are_predicted():
+    table = pd.DataFrame({"item": [1, 1, 2, 2], "worker": list("abab"), "label": ["x", "y", "x", "x"]})
+    fit = cs.DawidSkene().fit(table)
+    table.loc[0, "label"] = None
+    with pytest.raises(cs.errors.InputError, match=r"Column 'label' of .* has 1 missing value"):
+        fit.predict(table)
+
+
 def test_a_prior_may_be_a_series_with_or_without_names():
     fits = [cs.DawidSkene(prior=pd.Series(prior)).fit(ANSWERS) for prior in ([0.2, 0.8], {"dog": 0.8, "cat": 0.2})]
     expected = cs.DawidSkene(prior=[0.2, 0.8]).fit(ANSWERS).posterior_

@@ -58,7 +58,9 @@ NOTHING: Indices = np.empty(0, np.int64)
 NOBODY: Values = np.empty(0, object)
 
 
-def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Indices]:
+def read_further(
+    table: Table, old: Answers, duplicates: str, format: str | None = None, joins: bool = True
+) -> tuple[Answers, Indices]:
     """Read the answers of a table, and find those of the old ones that it takes back, by their indices.
 
     Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
@@ -75,6 +77,8 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         As for `update`.
     format : str, optional
         The form of the table, as in `Answers.from_frame`.
+    joins : bool
+        Whether they are to be joined with the old ones: if not, a row without a label is an error.
     """
     table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
     if format is None and old.format == MATRIX and not plays(table, unnamed, "worker", "label"):
@@ -91,7 +95,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         names[role] = old.columns.get(role) if old.columns.get(role) in table.names else None
     columns = find_columns(table, names)
     said, retracted = is_present(table.read(columns["label"])), NOTHING
-    if not said.all():
+    if joins and not said.all():
         *keys, workers = (
             table.values(columns[role], "Fill it in or drop the row.")
             for role in (*key_roles(old.sequences is not None), "worker")

@@ -204,9 +204,9 @@ def refuse(refusal: tuple[str, str] | None) -> None:
 
 
 def read_batch(
-    source: object, old: Answers, duplicates: str, like: AnyKind = TABLE
+    source: object, old: Answers, duplicates: str, like: AnyKind = TABLE, joins: bool = True
 ) -> tuple[Answers, Indices, AnyKind]:
-    """New answers in any form, those that they retract, and their kind; `like` is the kind of the fit."""
+    """New answers in any form, those that they retract if they join, and their kind; `like` is the kind of the fit."""
     if source is None:
         return old.about(NOTHING), NOTHING, TABLE
     if like.reading() and find_kind(source) is None:
@@ -221,7 +221,7 @@ def read_batch(
             source, form = open_table(path)
     brought = find_kind(source)
     if brought is None:
-        return *read_further(open_frame(source), old, duplicates, form), TABLE
+        return *read_further(open_frame(source), old, duplicates, form, joins), TABLE
     kind, answers = brought.pose(like.adapt(source) if isinstance(source, like.brought) else source)
     return answers, NOTHING, kind
 
@@ -231,7 +231,7 @@ def read_like(model: Model, source: object) -> Answers:
     old = model.result_.given.answers
     if old is None or source is None or isinstance(source, Answers):
         return model._read(source)[1]
-    new = read_batch(source, old, "error", model.result_.kind)[0]
+    new = read_batch(source, old, "error", model.result_.kind, joins=False)[0]
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
     return model._read(new)[1]
