@@ -12,11 +12,12 @@ from consilience.errors import InputError
 from consilience.formats import FORMATS
 from growth import SOURCES, Source, find_leaps, list_cases
 
-# Those that are looked at in every run.
+# Those that are looked at in every run of what takes long.
 QUICK = ["csv", "jsonl: objects"]
 
 
 # Times are told apart only on a quiet machine, so all but a few are left to those who ask for them.
+pytestmark = pytest.mark.robust
 CASES = [
     pytest.param(*case, marks=[] if number < len(list_cases(*QUICK)) else pytest.mark.experiment)
     for number, case in enumerate(list_cases())

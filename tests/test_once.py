@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from consilience.checks import register
 from consilience.inference import em
 from consilience.results import fitting, worker_report
 
+PACKAGE = os.path.dirname(cs.__file__)
 CROWD = cs.simulate.independent(300, n_workers=8, n_classes=3, seed=1)
 # Attributes that belong to other models, or say why there is nothing.
 ABSENT = (AttributeError, cs.errors.ConsilienceError)
@@ -102,7 +104,7 @@ def test_the_loop_is_near_the_surface(monkeypatch):
         frame = sys._getframe(1)
         names = []
         while frame is not None:
-            names += [frame.f_code.co_name] if "/consilience/" in frame.f_code.co_filename else []
+            names += [frame.f_code.co_name] if frame.f_code.co_filename.startswith(PACKAGE) else []
             frame = frame.f_back
         frames.append(names)
         return found(*arguments)
@@ -120,7 +122,7 @@ def walk(job):
 
     def note(frame, event, _):
         code = frame.f_code
-        if event == "call" and "/consilience/" in code.co_filename and not code.co_name.startswith("<"):
+        if event == "call" and code.co_filename.startswith(PACKAGE) and not code.co_name.startswith("<"):
             seen.add((code.co_filename, code.co_name, code.co_firstlineno))
 
     job()  # imports and compiles everything
