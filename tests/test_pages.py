@@ -5,6 +5,7 @@ Examples in Python are run as doctests. What the pages quote of the reproduction
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import warnings
@@ -53,17 +54,23 @@ def read_tables(name):
 
 
 def commands(page):
+    """The commands of a page, each with the output that the page shows."""
     blocks = re.findall(r"^```console\n(.*?)^```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.M | re.S)
-    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [
+        re.match(r"(.*)\n((?:.|\n)*)", part).groups()
+        for block in blocks
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]
+    ]
 
 
-@pytest.mark.parametrize(("page", "command"), [(page, command) for page in JOBS for command in commands(page)])
-def test_commands_run(page, command, page_folder):
+@pytest.mark.parametrize(("page", "command", "shown"), [(page, *each) for page in JOBS for each in commands(page)])
+def test_commands_run(page, command, shown, page_folder):
     name, *arguments = shlex.split(command, comments=True)
     assert name == "consilience"
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert (page_folder / arguments[arguments.index("-o") + 1]).exists()
+    assert not shown or doctest.OutputChecker().check_output(shown, result.stdout, doctest.ELLIPSIS), result.stdout
 
 
 def test_links():
