@@ -23,7 +23,7 @@ import consilience as cs
 import real_crowds
 from consilience.engines import Threads
 from consilience.inference.estimator import renew
-from consilience.results.fitting import fit_source, make_source
+from consilience.results.fitting import fit_model, make_observations
 
 TABLES = Path(__file__).parent.parent / "docs" / "measured" / "copies.md"
 
@@ -248,7 +248,7 @@ def tabulate_cost() -> str:
         model = cs.DawidSkene()
 
         def fit(copies: list[list[int]] | None, r: cs.Answers, model: cs.DawidSkene = model) -> object:
-            return fit_source(model, make_source(model, r), None, Threads(), copies=copies)
+            return fit_model(model, make_observations(model, r), None, Threads(), copies=copies)
 
         # In turn without and with the search, so that a busy machine slows down both. The median of their ratios.
         rounds = np.array([[_time(partial(fit, copies), r) for copies in ([], None)] for _ in range(N_ROUNDS)])

@@ -66,17 +66,17 @@ def measure(setting: dict[str, float], seeds: range) -> dict[str, float]:
         frame = arena.to_frame().to_pandas().drop(columns="item")
         names, truth = arena.comparisons.candidates, arena.scores
         model = cs.BradleyTerry().fit(frame)
-        found = model.result_
+        result = model.result_
         figures["consilience"].append(kendalltau(model.scores_, truth)[0])
         for name, rank in OTHERS.items():
             scores = rank(frame)
             figures[name].append(kendalltau([scores.get(each, 0.0) for each in names], truth)[0])
         scaled = (truth - truth.mean()) * arena.discrimination.mean()
         places = (-truth).argsort().argsort() + 1
-        figures["scores in their interval"].append(np.mean(np.abs(found.score - scaled) <= 1.96 * found.error))
-        inside = (found.rank_low <= places) & (places <= found.rank_high)
+        figures["scores in their interval"].append(np.mean(np.abs(result.score - scaled) <= 1.96 * result.error))
+        inside = (result.rank_low <= places) & (places <= result.rank_high)
         figures["ranks in their interval"].append(np.mean(inside))
-        figures["correlation of discrimination"].append(np.corrcoef(found.discrimination, arena.discrimination)[0, 1])
+        figures["correlation of discrimination"].append(np.corrcoef(result.discrimination, arena.discrimination)[0, 1])
     return {name: float(np.mean(values)) for name, values in figures.items()}
 
 

@@ -20,7 +20,7 @@ import consilience as cs
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.real_crowds import Dataset, load
-from consilience.results.record import PAIRS, find_range, judge_by_record, see_known
+from consilience.results.record import PAIRS, estimate_error_by_record, find_range, see_known
 
 CROWDS = ("bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music")
 # The same of crowds on a scale, by ordinal workers, which is how they are fused. One crowd is no record: of labels on a
@@ -77,7 +77,7 @@ def draw(name: str, n_draws: int = N_DRAWS) -> Iterator[Draw]:
         known = rng.choice(len(items), N_KNOWN, replace=False)
         fused = fuse(crowd, {items[n]: crowd.gold[items[n]] for n in known})
         c = fused.comparison_
-        densities = judge_by_record(c.blind_accuracy, c.expected_accuracy_high, others)
+        densities = estimate_error_by_record(c.blind_accuracy, c.expected_accuracy_high, others)
         seen = see_known(densities, c.n_known, c.n_known_right)
         ends = find_range(seen, round((1 - c.share_known) * c.n_items))[1:]
         yield Draw(*(c.share_known + (1 - c.share_known) * each for each in ends), score(crowd, fused))

@@ -67,7 +67,7 @@ class Size:
         return replace(self, **{dimension: factor * getattr(self, dimension)})
 
 
-class Source(NamedTuple):
+class Observations(NamedTuple):
     """A kind of source: what writes one of some size to a folder, what is done with it, and its dimensions."""
 
     write: Callable[[Size, Path], object]
@@ -319,50 +319,50 @@ APPEN = "_unit_id,_created_at,_worker_id,_trust,category", "{0},1,{1},1,{2}"
 FEW, SOFT = Size(items=4, workers=3, positions=16), Size(items=100)
 
 # By their names: those of formats and of forms of tables, then what is done with answers. A name stands before a colon.
-SOURCES: dict[str, Source] = {
-    "csv": Source(write_plain("csv"), open_source, TABLE),
-    "jsonl: objects": Source(write_objects, open_source, ("names", "depth"), Size()),
-    "jsonl": Source(write_plain("jsonl"), open_source, TABLE),
-    "matrix": Source(write_matrix, open_source, CROWD),
-    "wide": Source(write_wide, open_source, CROWD),
-    "masks": Source(write_masks, open_source, ("items", "workers", "classes", "positions"), FEW),
-    "fit: vote": Source(keep, fit(cs.MajorityVote()), CROWD),
-    "tsv": Source(write_plain("tsv"), open_source, TABLE),
-    "parquet": Source(write_plain("parquet"), open_source, TABLE),
-    "arrow": Source(write_plain("arrow"), open_source, TABLE),
-    "long": Source(write_sequences, open_source, ("items", "positions", "workers", "classes")),
-    "mturk": Source(write_form(*MTURK), open_source, TABLE),
-    "toloka": Source(write_form(*TOLOKA, "\t"), open_source, TABLE),
-    "appen": Source(write_form(*APPEN), open_source, TABLE),
-    "soft": Source(write_soft, open_source, CROWD, SOFT),
-    "soft-long": Source(write_soft_long, open_source, CROWD, SOFT),
-    "soft-files": Source(write_soft_files, open_source, CROWD, SOFT),
-    "label-studio": Source(write_marked("label-studio"), open_source, SPANS, FEW),
-    "prodigy": Source(write_marked("prodigy"), open_source, SPANS, FEW),
-    "argilla": Source(write_marked("argilla"), open_source, SPANS, FEW),
-    "doccano": Source(write_marked("doccano"), open_source, SPANS, FEW),
-    "brat": Source(write_marked("brat"), open_source, SPANS, FEW),
-    "conll": Source(write_marked("conll"), open_source, SPANS, FEW),
+SOURCES: dict[str, Observations] = {
+    "csv": Observations(write_plain("csv"), open_source, TABLE),
+    "jsonl: objects": Observations(write_objects, open_source, ("names", "depth"), Size()),
+    "jsonl": Observations(write_plain("jsonl"), open_source, TABLE),
+    "matrix": Observations(write_matrix, open_source, CROWD),
+    "wide": Observations(write_wide, open_source, CROWD),
+    "masks": Observations(write_masks, open_source, ("items", "workers", "classes", "positions"), FEW),
+    "fit: vote": Observations(keep, fit(cs.MajorityVote()), CROWD),
+    "tsv": Observations(write_plain("tsv"), open_source, TABLE),
+    "parquet": Observations(write_plain("parquet"), open_source, TABLE),
+    "arrow": Observations(write_plain("arrow"), open_source, TABLE),
+    "long": Observations(write_sequences, open_source, ("items", "positions", "workers", "classes")),
+    "mturk": Observations(write_form(*MTURK), open_source, TABLE),
+    "toloka": Observations(write_form(*TOLOKA, "\t"), open_source, TABLE),
+    "appen": Observations(write_form(*APPEN), open_source, TABLE),
+    "soft": Observations(write_soft, open_source, CROWD, SOFT),
+    "soft-long": Observations(write_soft_long, open_source, CROWD, SOFT),
+    "soft-files": Observations(write_soft_files, open_source, CROWD, SOFT),
+    "label-studio": Observations(write_marked("label-studio"), open_source, SPANS, FEW),
+    "prodigy": Observations(write_marked("prodigy"), open_source, SPANS, FEW),
+    "argilla": Observations(write_marked("argilla"), open_source, SPANS, FEW),
+    "doccano": Observations(write_marked("doccano"), open_source, SPANS, FEW),
+    "brat": Observations(write_marked("brat"), open_source, SPANS, FEW),
+    "conll": Observations(write_marked("conll"), open_source, SPANS, FEW),
     # Matrices of workers grow with the square of the classes; the guards of sizes hold these.
-    "fit: fuse": Source(keep, fuse, ("items", "workers")),
-    "fit: sequences": Source(keep_sequences, fuse, ("items", "positions"), Size(items=4)),
-    "fit: soft": Source(write_soft, fuse_soft, CROWD, SOFT),
-    "tags": Source(write_tags, read_tags, ("items", "workers", "tags")),
-    "fit: tags": Source(write_tags, fuse_tags, ("items", "tags"), Size(items=100)),
-    "fit: questions": Source(write_questions, fuse_questions, ("items", "questions"), Size(items=100)),
+    "fit: fuse": Observations(keep, fuse, ("items", "workers")),
+    "fit: sequences": Observations(keep_sequences, fuse, ("items", "positions"), Size(items=4)),
+    "fit: soft": Observations(write_soft, fuse_soft, CROWD, SOFT),
+    "tags": Observations(write_tags, read_tags, ("items", "workers", "tags")),
+    "fit: tags": Observations(write_tags, fuse_tags, ("items", "tags"), Size(items=100)),
+    "fit: questions": Observations(write_questions, fuse_questions, ("items", "questions"), Size(items=100)),
     # Matrices of candidates grow with their square, and there are at most 5,000.
-    "comparisons": Source(write_verdicts, read_verdicts, ("items", "workers", "candidates")),
-    "fit: comparisons": Source(write_verdicts, rank, ("items", "workers", "candidates")),
-    "output: csv": Source(keep, write_labels(".csv"), CROWD),
-    "output: jsonl": Source(keep, write_labels(".jsonl"), CROWD),
-    "output: parquet": Source(keep, write_labels(".parquet"), CROWD),
-    "output: wide": Source(keep, write_wide_table, CROWD),
+    "comparisons": Observations(write_verdicts, read_verdicts, ("items", "workers", "candidates")),
+    "fit: comparisons": Observations(write_verdicts, rank, ("items", "workers", "candidates")),
+    "output: csv": Observations(keep, write_labels(".csv"), CROWD),
+    "output: jsonl": Observations(keep, write_labels(".jsonl"), CROWD),
+    "output: parquet": Observations(keep, write_labels(".parquet"), CROWD),
+    "output: wide": Observations(keep, write_wide_table, CROWD),
     **{
-        f"output: {name}": Source(write_marked(name), write_again(name), SPANS, FEW)
+        f"output: {name}": Observations(write_marked(name), write_again(name), SPANS, FEW)
         for name in ("label-studio", "prodigy", "argilla", "doccano", "brat", "conll")
     },
-    "output: model": Source(keep, save, ("items", "workers")),
-    "output: report": Source(keep, report, ("items", "workers")),
+    "output: model": Observations(keep, save, ("items", "workers")),
+    "output: report": Observations(keep, report, ("items", "workers")),
 }
 
 # ---------------------------------------------------------------------------------------------------------- measuring
@@ -380,14 +380,14 @@ class Cost(NamedTuple):
     refused: str = ""
 
 
-def measure(source: Source, size: Size, with_memory: bool) -> Cost:
+def measure(observations: Observations, size: Size, with_memory: bool) -> Cost:
     """Return what it takes to use a source of some size; memory in a run of its own, which takes longer."""
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        written = source.write(size, Path(name))
+        written = observations.write(size, Path(name))
         began, refused = time.process_time(), ""
         try:
-            source.use(written)
+            observations.use(written)
         except ConsilienceError as error:
             refused = str(error)
         seconds = time.process_time() - began
@@ -398,27 +398,27 @@ def measure(source: Source, size: Size, with_memory: bool) -> Cost:
         pa.set_memory_pool(pool)
         tracemalloc.start()
         try:
-            source.use(written)
+            observations.use(written)
             return Cost(seconds, tracemalloc.get_traced_memory()[1] + pool.max_memory())
         finally:
             tracemalloc.stop()
             pa.set_memory_pool(usual)
 
 
-def find_leaps(source: Source, dimension: str, seconds: float) -> Iterator[str]:
+def find_leaps(observations: Observations, dimension: str, seconds: float) -> Iterator[str]:
     """Yield a line for each doubling of a dimension that more than triples the cost, and for a refusal that takes long.
 
     It ends when using the source takes so many seconds.
     """
     factor = 1
-    measure(source, source.start, False)  # which loads and compiles
-    before = measure(source, source.start, True)
+    measure(observations, observations.start, False)  # which loads and compiles
+    before = measure(observations, observations.start, True)
     if before.refused:
-        yield f"{source.start}: {before.refused}"
+        yield f"{observations.start}: {before.refused}"
     while before.seconds < seconds and not before.refused and factor < MOST_FACTOR:
         factor *= 2
-        size = source.start.grow(dimension, factor)
-        after = measure(source, size, True)
+        size = observations.start.grow(dimension, factor)
+        after = measure(observations, size, True)
         if after.refused:
             if after.seconds > REFUSAL:
                 yield f"{size}: refused after {after.seconds:.1f} s ({after.refused[:100]})"
@@ -426,9 +426,9 @@ def find_leaps(source: Source, dimension: str, seconds: float) -> Iterator[str]:
         if after.n_bytes > MOST * max(before.n_bytes, LEAST_BYTES):
             yield f"{size}: {after.n_bytes:,} bytes, and {before.n_bytes:,} for half of it"
         if after.seconds > MOST * max(before.seconds, LEAST_SECONDS):
-            half = source.start.grow(dimension, factor // 2)
+            half = observations.start.grow(dimension, factor // 2)
             least = [
-                min(measure(source, each, False).seconds for _ in range(N_REPEATS)) for each in (half, size)
+                min(measure(observations, each, False).seconds for _ in range(N_REPEATS)) for each in (half, size)
             ]  # whoever disturbed one run does not disturb all
             if least[1] > MOST * max(least[0], LEAST_SECONDS):
                 yield f"{size}: {least[1]:.2f} s, and {least[0]:.2f} s for half of it"

@@ -12,7 +12,7 @@ import oracles
 from consilience.answers.items import match_gold
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import expect_from_votes, infer_posterior
-from consilience.inference.sources import Source
+from consilience.inference.observations import Observations
 from consilience.kernels import freeze
 
 LENGTHS = [10, 1, 7, 22]
@@ -104,8 +104,8 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
         model = kind(smoothing=smoothing, **options)
-        source = Source(r, match_gold(gold, r, r.classes))
-        problems.append(model._pose(source, None, cs.engines.Threads()))
+        observations = Observations(r, match_gold(gold, r, r.classes))
+        problems.append(model._make_problem(observations, None, cs.engines.Threads()))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
     # of each item.
     problems[1] = replace(problems[1], unvoted=problems[0].unvoted, placed=anchored(problems[1].placed, theirs, gold))

@@ -10,7 +10,7 @@ import consilience as cs
 import oracles
 from consilience.answers.random_choices import hide_answers
 from consilience.errors import ParameterError
-from consilience.inference.hidden_answers import POWERS, Calibration, judge_powers, raise_to, score_powers
+from consilience.inference.hidden_answers import POWERS, Calibration, raise_to, score_powers, weigh_powers
 
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
@@ -52,12 +52,12 @@ def test_the_smallest_power_within_a_standard_error():
     rng = np.random.default_rng(1)
     scores = np.zeros((500, len(POWERS)))
     scores[:, 20] = 1.0
-    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[20]
+    assert POWERS[weigh_powers(scores)[0].argmax()] == POWERS[20]
     noise = rng.normal(0, 1, 500)
     scores[:, 10] = 1.0 + noise - noise.mean() - 0.01  # worse, but by less than chance
-    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[10]
+    assert POWERS[weigh_powers(scores)[0].argmax()] == POWERS[10]
     scores[:, 5] = 0.9  # worse by more
-    assert POWERS[judge_powers(scores)[0].argmax()] == POWERS[10]
+    assert POWERS[weigh_powers(scores)[0].argmax()] == POWERS[10]
 
 
 def test_answers_of_a_worker_in_a_sequence_are_one_unit():
@@ -161,8 +161,8 @@ def test_gold_mends_what_hidden_answers_cannot_see():
         model = cs.DawidSkene().fit(r, gold=gold)
         rest = np.setdiff1d(np.arange(len(truth)), known)
         losses.append(log_loss(model.posterior_[rest], truth[rest]))
-        assert model.result_.calibrated.found.n_gold == 20
-        assert model.result_.calibrated.found.n_hidden > 0
+        assert model.result_.calibrated.calibration.n_gold == 20
+        assert model.result_.calibrated.calibration.n_hidden > 0
         np.testing.assert_array_equal(model.posterior_[known], np.eye(2)[truth[known]])
         assert "and 20 known labels" in model.result_.explain_calibration()
     assert np.mean(losses) < log_loss(blind.posterior_, truth)
@@ -172,8 +172,8 @@ def test_gold_alone():
     r, truth = copies_of(4)
     gold = {i: int(truth[i]) for i in range(0, 400, 4)}
     model = cs.DawidSkene(calibration="gold").fit(r, gold=gold)
-    assert model.result_.calibrated.found.n_hidden == 0
-    assert model.result_.calibrated.found.n_gold == 100
+    assert model.result_.calibrated.calibration.n_hidden == 0
+    assert model.result_.calibrated.calibration.n_gold == 100
     unknown = np.setdiff1d(np.arange(400), list(gold))
     losses = [log_loss(raise_to(model.posterior_[unknown], t / model.power_), truth[unknown]) for t in POWERS]
     # It is near the best power for the others too.
@@ -223,15 +223,15 @@ def test_only_gold_drawn_at_random_calibrates():
     items = np.concatenate([doubtful, drawn])
     table = {"item": items, "label": truth[items], "random": np.arange(100) >= 40}
     model = cs.DawidSkene(calibration="gold").fit(r, gold=table)
-    assert model.result_.calibrated.found.n_gold == 60
+    assert model.result_.calibrated.calibration.n_gold == 60
     np.testing.assert_array_equal(model.labels_[items], truth[items])
     np.testing.assert_array_equal(model.posterior_[items], np.eye(2)[truth[items]])
     everything = cs.DawidSkene(calibration="gold").fit(r, gold={"item": items, "label": truth[items]})
-    assert everything.result_.calibrated.found.n_gold == 100
+    assert everything.result_.calibrated.calibration.n_gold == 100
     assert everything.power_ != model.power_
     with pytest.warns(cs.errors.DataWarning, match="drawn at random"):
         none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
-    assert (none.power_, none.result_.calibrated.found.n_gold) == (1, 0)
+    assert (none.power_, none.result_.calibrated.calibration.n_gold) == (1, 0)
     np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)
 
 
@@ -255,5 +255,5 @@ def test_items_with_one_answer_cannot_judge(n_workers):
     truth = rng.integers(0, 2, 500)
     said = np.where(rng.random(500) < 0.95, truth, 1 - truth)
     model = cs.DawidSkene().fit({"item": np.arange(500), "worker": np.arange(500) % n_workers, "label": said})
-    assert model.result_.calibrated.found == Calibration(1.0)
+    assert model.result_.calibrated.calibration == Calibration(1.0)
     assert model.posterior_.max(axis=1).mean() > 0.8

@@ -46,7 +46,7 @@ def test_the_words_count_what_differs_from_the_answers_alone():
     # Parameters know these labels, each item's own aside, so that little separates it from a fit that does not.
     assert abs(n_differ - int((alone.labels_[rows] != TRUTH[rows]).sum())) <= 5
     drawn = rows[np.array(gold["random"])]
-    n_right = fused.result_.calibrated.found.n_right
+    n_right = fused.result_.calibrated.calibration.n_right
     assert f"right about {n_right} of 20 known items that were drawn at random ({n_right / 20:.1%})" in text
     assert abs(n_right - int((alone.labels_[drawn] == TRUTH[drawn]).sum())) <= 1
 
@@ -88,7 +88,7 @@ def test_a_round_of_review_on_the_command_line(tmp_path, monkeypatch):
     assert "What the known labels say" in page
     assert "40 labels are known. " in page
     assert "<b>0" not in page
-    assert cs.load("b.model").result_.calibrated.found.n_gold == 8
+    assert cs.load("b.model").result_.calibrated.calibration.n_gold == 8
     (tmp_path / "round2.csv").write_text(
         f"item,label\n{listed[0]['item']},<b>{(TRUTH[int(listed[0]['item'][1:])] + 1) % 3}\n"
     )

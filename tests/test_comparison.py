@@ -14,12 +14,12 @@ from consilience.answers.items import match_gold
 from consilience.answers.random_choices import hide_answers
 from consilience.checks.comparison import (
     compare_with_vote,
-    judge_hidden,
+    measure_gains,
     vote_without,
 )
 from consilience.checks.register import complete
 from consilience.inference.hidden_answers import HiddenAnswers, Predicted, shrink_rows
-from consilience.inference.sources import Source
+from consilience.inference.observations import Observations
 from consilience.results.comparison import Comparison
 
 PLAIN = Comparison(
@@ -48,8 +48,8 @@ PLAIN = Comparison(
 
 
 def compare(model, r):
-    source = Source(model._prepare(r))
-    return compare_with_vote(model, model.result_, source, None, cs.engines.Threads(1))[0]
+    observations = Observations(model._prepare(r))
+    return compare_with_vote(model, model.result_, observations, None, cs.engines.Threads(1))[0]
 
 
 def vote_on(r):
@@ -146,7 +146,7 @@ def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
     vote = vote_on(r)
-    gain, error, informed_gain, informed_error = judge_hidden(r, vote, model.result_.calibrated.predicted)[:4]
+    gain, error, informed_gain, informed_error = measure_gains(r, vote, model.result_.calibrated.predicted)[:4]
     by_vote, by_mean, item = [], [], []
     for fold in split(model.result_.calibrated.predicted):
         shares, chances = vote_without(r, vote, fold.answer)
@@ -171,7 +171,7 @@ def test_gains_of_labels_are_their_definition():
     votes /= votes.sum(axis=2, keepdims=True)
     r = cs.Answers.from_probabilities(votes, classes=range(3))
     model = cs.DawidSkene(workers="temperatures").fit(r)
-    gain, error = judge_hidden(r, vote_on(r), model.result_.calibrated.predicted)[4:]
+    gain, error = measure_gains(r, vote_on(r), model.result_.calibrated.predicted)[4:]
     gains = np.zeros(300)
     n_hidden = 0
     for fold in split(model.result_.calibrated.predicted):
@@ -191,7 +191,9 @@ def test_hidden_answers_of_calibration_are_those_of_the_verdict():
     r = crowd.responses
     model = cs.DawidSkene().fit(r)
     assert (
-        len(model.result_.calibrated.predicted.answer) == model.result_.calibrated.found.n_hidden == r.n_responses / 2
+        len(model.result_.calibrated.predicted.answer)
+        == model.result_.calibrated.calibration.n_hidden
+        == r.n_responses / 2
     )
     for other in (cs.DawidSkene(calibration="none"), cs.DawidSkene(calibration=0.8), cs.MomentMatching()):
         comparison = compare(other.fit(r), r)

@@ -14,7 +14,7 @@ from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference.estimator import renew
-from consilience.inference.sources import count_once
+from consilience.inference.observations import count_once
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"

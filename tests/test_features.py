@@ -16,8 +16,8 @@ from consilience.errors import DataWarning, InputError, NotFittedError, Paramete
 from consilience.formats.sources import open_item_data
 from consilience.inference.estimator import renew
 from consilience.inference.features import N_FOLDS, LinearTrainer, find_folds, spread_labels
-from consilience.inference.hidden_answers import POWERS, judge_powers, raise_to
-from consilience.inference.sources import Source
+from consilience.inference.hidden_answers import POWERS, raise_to, weigh_powers
+from consilience.inference.observations import Observations
 from consilience.results.calibration import score_by_classifier
 
 sklearn = pytest.importorskip("sklearn")
@@ -89,7 +89,7 @@ def test_the_default_is_logistic_regression_of_soft_labels():
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     scores = np.exp(z @ judge.weights.T + judge.offsets)
     g = scores / scores.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(judge.judge(rows), g, rtol=1e-9)
+    np.testing.assert_allclose(judge.find_probabilities(rows), g, rtol=1e-9)
     soft = np.zeros((60, 3))
     np.add.at(soft, spread_labels(known)[:2], spread_labels(known)[2])
     np.testing.assert_allclose(soft, known, atol=0.02)  # up to what is left out
@@ -228,20 +228,20 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     honest = rng.dirichlet([0.7, 0.7], 3000)
     truth = (rng.random(3000) < honest[:, 1]).astype(int)
     code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
-    source = Source(cs.Answers.from_matrix(truth[:, None]))
+    observations = Observations(cs.Answers.from_matrix(truth[:, None]))
     items = np.arange(3000)
     for power in (0.3, 1.0):
-        scores = score_by_classifier(source, raise_to(honest, 1 / power), items, code, items)
+        scores = score_by_classifier(observations, raise_to(honest, 1 / power), items, code, items)
         best = POWERS[scores.sum(axis=0).argmax()]
         assert power / 1.6 < best < power * 1.6
-        assert POWERS[judge_powers(scores)[0]].max() >= power
+        assert POWERS[weigh_powers(scores)[0]].max() >= power
     # What the classifier itself has said does not count as evidence.
-    known = source.with_priors(ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
+    known = observations.with_priors(ItemPriors(items, 0.6 * np.eye(2)[code] + 0.2), np.array([0.5, 0.5]))
     with_opinion = honest * np.exp(known.log_prior)
     with_opinion /= with_opinion.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(
         score_by_classifier(known, with_opinion, items, code, items),
-        score_by_classifier(source, honest, items, code, items),
+        score_by_classifier(observations, honest, items, code, items),
         atol=1e-6,
     )
 

@@ -41,7 +41,7 @@ def test_what_speaks_for_the_power_survives_updates(asked, parts, tmp_path):
     expected = cs.DawidSkene().fit(first).update(second)
     expected.worker_report()
     expected = expected.update(third).partial_fit(last)
-    assert model.result_.calibrated.found == expected.result_.calibrated.found
+    assert model.result_.calibrated.calibration == expected.result_.calibrated.calibration
     np.testing.assert_array_equal(model.posterior_, expected.posterior_)
 
 

@@ -10,7 +10,7 @@ import growth
 from consilience.answers import DIALECTS, LONG
 from consilience.errors import InputError
 from consilience.formats import FORMATS
-from growth import SOURCES, Source, find_leaps, list_cases
+from growth import SOURCES, Observations, find_leaps, list_cases
 
 # Those that are looked at in every run of what takes long.
 QUICK = ["csv", "jsonl: objects"]
@@ -47,7 +47,7 @@ def spend(exponent):
 
 def test_leaps_are_found(monkeypatch):
     def grow(use, seconds):
-        return list(find_leaps(Source(lambda size, _: size, use, ("items",)), "items", seconds))
+        return list(find_leaps(Observations(lambda size, _: size, use, ("items",)), "items", seconds))
 
     assert grow(spend(1), 0.05) == []
     leaps = grow(spend(2.5), 0.1)
@@ -65,9 +65,9 @@ def test_refusals_must_be_quick(monkeypatch):
             spend(5)(size)
             raise InputError("too large")
 
-    source = Source(lambda size, _: size, refuse, ("items",))
-    assert list(find_leaps(source, "items", 0.1)) == []
+    observations = Observations(lambda size, _: size, refuse, ("items",))
+    assert list(find_leaps(observations, "items", 0.1)) == []
     monkeypatch.setattr(growth, "REFUSAL", 0.1)
-    leaps = list(find_leaps(source, "items", 0.1))
+    leaps = list(find_leaps(observations, "items", 0.1))
     assert len(leaps) == 1
     assert "refused after" in leaps[0]

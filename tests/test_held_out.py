@@ -7,12 +7,12 @@ import pytest
 
 import consilience as cs
 from consilience.answers.random_choices import count_units, hide_answers
-from consilience.checks.comparison import compare_with_vote, renew_as_found
+from consilience.checks.comparison import compare_with_vote, renew_with_estimates
 from consilience.checks.graph_check import check_graph
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.hidden_answers import SHRINKAGE
-from consilience.inference.sources import Source
+from consilience.inference.observations import Observations
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +115,10 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(renew(model, calibration=model.power_), r, graph=graph)
         np.testing.assert_array_equal(found.totals, given.totals)
-        compare_with_vote(model, model.result_, Source(r), graph, cs.engines.Threads())
+        compare_with_vote(model, model.result_, Observations(r), graph, cs.engines.Threads())
         plain = renew(model, calibration="none").fit(r, graph=graph)
-        assert renew_as_found(plain, plain.result_).calibration == "none"
-    check_graph(model, model.result_, Source(network.responses), network.graph, cs.engines.Threads())
+        assert renew_with_estimates(plain, plain.result_).calibration == "none"
+    check_graph(model, model.result_, Observations(network.responses), network.graph, cs.engines.Threads())
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)
 

@@ -123,12 +123,12 @@ def test_worth_and_centre_of_answers():
     model = cs.DawidSkene(calibration="none").fit(r)
     found = estimates_of(model)
     sums = intervals.sum_statistics(r, model.posterior_, found)
-    ends, worth = intervals.judge_workers(r, sums, found, None)
+    ends, worth = intervals.find_worker_intervals(r, sums, found, None)
     _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
     np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow, centre)[0], rtol=1e-6)
     shared = intervals.invert_scores(r, sums, found)
-    together = intervals.judge_workers(r, sums, found, shared)[1]
+    together = intervals.find_worker_intervals(r, sums, found, shared)[1]
     assert (together < worth).all()  # what all share is not known either
 
 

@@ -46,7 +46,7 @@ class PollKind(Kind[Poll]):
     no_update = ("A poll cannot go on.", "Poll again.")
 
     @classmethod
-    def pose(cls, brought):
+    def to_answers(cls, brought):
         rows = [(n, who, said) for n, by in enumerate(brought.answers.values()) for who, said in by.items()]
         item, worker, label = zip(*rows, strict=True)
         return cls(list(brought.answers)), cs.Answers.from_frame({"item": item, "worker": worker, "label": label})
@@ -69,7 +69,7 @@ class PollKind(Kind[Poll]):
     def summarise(self, answers, fused, is_sure):
         return {}, f"The people have spoken about {len(fused.labels.codes)} questions."
 
-    def collect(self, fused, labels):
+    def from_labels(self, fused, labels):
         return dict(zip(self.questions, fused.labels.classes[fused.labels.codes].tolist(), strict=True))
 
 
@@ -95,7 +95,7 @@ def test_a_task_is_read_fused_shown_and_given_back_by_one_line_in_the_register(p
     assert "120 questions" in page
     assert "lucky?" in page
     result = fused.result_
-    assert result.kind.collect(result, fused.to_frame())["Is 5 lucky?"] == fused.labels_[5]
+    assert result.kind.from_labels(result, fused.to_frame())["Is 5 lucky?"] == fused.labels_[5]
 
 
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):

@@ -82,7 +82,7 @@ def test_labels_of_a_list_can_be_given_back():
     truth = dict(zip(PLAIN.items.tolist(), CROWD.truth.tolist(), strict=True))
     labels = [truth[item] for item in listed["item"]]
     known = cs.DawidSkene().fit(PLAIN, gold={**listed, "label": labels})
-    assert known.result_.calibrated.found.n_gold == 4  # those that were drawn at random
+    assert known.result_.calibrated.calibration.n_gold == 4  # those that were drawn at random
     assert not set(known.next_items(120)["item"].to_pylist()) & set(listed["item"])
     with pytest.raises(cs.errors.InputError, match="column"):  # the labels of the fit are not taken for known ones
         cs.DawidSkene().fit(PLAIN, gold=FITTED.next_items(20))

@@ -167,28 +167,28 @@ def test_next_comparisons_are_those_that_tell_most(model):
 
 def test_the_first_comparison_is_the_best_of_all(model):
     """By brute force over all pairs and judges: what each pair's doubt falls by, summed over the pairs."""
-    found, best = model.result_, (-1.0, None)
-    for judge in np.flatnonzero(~found.kinds["coins"]):
-        d, g = found.discrimination[judge], found.bias[judge]
+    result, best = model.result_, (-1.0, None)
+    for judge in np.flatnonzero(~result.kinds["coins"]):
+        d, g = result.discrimination[judge], result.bias[judge]
         for a in range(8):
             for b in range(a):
                 information = 0.0
                 for side in (g, -g):  # the mean of both orders
-                    z = d * (found.score[a] - found.score[b]) + side
-                    odds = np.array([np.exp(z / 2), np.exp(-z / 2), np.exp(found.log_tie)])
+                    z = d * (result.score[a] - result.score[b]) + side
+                    odds = np.array([np.exp(z / 2), np.exp(-z / 2), np.exp(result.log_tie)])
                     p = odds / odds.sum()
                     information += d**2 * ((p[0] + p[1]) - (p[0] - p[1]) ** 2) / 8
                 x = np.eye(8)[a] - np.eye(8)[b]
-                variance = x @ found.covariance @ x
+                variance = x @ result.covariance @ x
                 gain = 0.0
                 for first in range(8):
                     for second in range(first):
                         y = np.eye(8)[first] - np.eye(8)[second]
-                        own = y @ found.covariance @ y
-                        falls = information * (y @ found.covariance @ x) ** 2 / (1 + information * variance)
-                        gain += 2 * norm.pdf(y @ found.score / np.sqrt(own)) ** 2 * falls / own
+                        own = y @ result.covariance @ y
+                        falls = information * (y @ result.covariance @ x) ** 2 / (1 + information * variance)
+                        gain += 2 * norm.pdf(y @ result.score / np.sqrt(own)) ** 2 * falls / own
                 best = max(
-                    best, (gain, frozenset((found.candidates[a], found.candidates[b]))), key=lambda each: each[0]
+                    best, (gain, frozenset((result.candidates[a], result.candidates[b]))), key=lambda each: each[0]
                 )
     first = model.next_comparisons(1).to_pylist()[0]
     assert {first["left"], first["right"]} == set(best[1])

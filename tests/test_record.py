@@ -20,8 +20,8 @@ from consilience.results.record import (
     INDEPENDENT,
     PAIRS,
     SPREAD,
+    estimate_error_by_record,
     find_range,
-    judge_by_record,
     see_known,
 )
 from consilience.simulate import independent
@@ -49,7 +49,7 @@ def slow_range(expected, n_known=0, n_right=0):
 @pytest.mark.parametrize("known", [(0, 0), (30, 25), (100, 97), (7, 0)])
 @pytest.mark.parametrize("expected", [0.55, 0.884, 0.97])
 def test_the_range_is_that_of_the_equations(expected, known):
-    found = find_range(see_known(judge_by_record(expected), *known))
+    found = find_range(see_known(estimate_error_by_record(expected), *known))
     np.testing.assert_allclose(found, slow_range(expected, *known), atol=2e-3)
 
 
@@ -88,7 +88,7 @@ def alone(crowd):
 
 def test_the_headline_is_judged_by_real_crowds(alone):
     c = alone.comparison_
-    found = find_range(judge_by_record(c.expected_accuracy, high=c.expected_accuracy_high), c.n_items)
+    found = find_range(estimate_error_by_record(c.expected_accuracy, high=c.expected_accuracy_high), c.n_items)
     assert (c.accuracy, c.accuracy_low, c.accuracy_high) == pytest.approx(found)
     assert c.like_record
     assert c.withheld == ""
@@ -107,7 +107,7 @@ def test_known_labels_narrow_the_range_and_are_right_themselves(crowd, alone):
     for n in (30, 100, 400):
         fused = cs.fuse(crowd.responses, gold=known_of(crowd, n))
         c = fused.comparison_
-        assert c.n_known == n == fused.result_.calibrated.found.n_gold
+        assert c.n_known == n == fused.result_.calibrated.calibration.n_gold
         # Those that the model gives if it does not know them: about as many as are right without known labels.
         right = np.mean(alone.labels_ == crowd.truth)
         assert c.n_known_right / n == pytest.approx(right, abs=0.12)
@@ -125,7 +125,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
     fused = cs.fuse(crowd.responses, gold=known)
     loaded = cs.load(fused.save(tmp_path / "m.model"))
     np.testing.assert_equal(dataclasses.asdict(loaded.comparison_), dataclasses.asdict(fused.comparison_))
-    assert loaded.result_.calibrated.found == fused.result_.calibrated.found
+    assert loaded.result_.calibrated.calibration == fused.result_.calibrated.calibration
     item, worker = crowd.responses.items[0].item(), crowd.responses.workers[0].item()
     loaded.update({"item": [item], "worker": [worker], "label": [crowd.truth[0].item()]}, duplicates="last")
     assert loaded.comparison_.n_known == 60
@@ -135,7 +135,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
     for half, first in ((in_first, 0), (~in_first, 200)):
         known = dict(zip(range(first, first + 60), crowd.truth[first : first + 60].tolist(), strict=True))
         stream.partial_fit(to_long(crowd.responses).filter(half), gold=known)
-        counts.append(stream.result_.calibrated.found)
+        counts.append(stream.result_.calibrated.calibration)
     assert [each.n_gold for each in counts] == [60, 120]
     assert counts[0].n_right < counts[1].n_right <= 120
 

@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 
 import consilience as cs
 from command_line import run
-from consilience.inference.sources import assign_groups, count_once
+from consilience.inference.observations import assign_groups, count_once
 
 
 def draw_ratings(seed, n_items=60, n_workers=5, n_levels=5):

@@ -10,11 +10,11 @@ import pytest
 import consilience as cs
 from consilience.engines import open_engine
 from consilience.errors import quietly
+from consilience.inference.observations import Observations
 from consilience.inference.sharing import N_LEVELS, fit_together, match_levels
 from consilience.inference.skills import Skills, expect_types, learn_skills, weigh
-from consilience.inference.sources import Source
 from consilience.inference.workers.ordinal import NominalWorkers, OrdinalWorkers
-from consilience.models.fusing import fit_posed
+from consilience.models.fusing import fit_questions
 
 
 def types_of(workers):
@@ -98,11 +98,11 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
 def fit_all(answers, models):
     with open_engine(None) as engine:
         posed = {
-            q: (model, Source(model._prepare(r)), None, {})
+            q: (model, Observations(model._prepare(r)), None, {})
             for q, (model, r) in enumerate(zip(models, answers, strict=True))
         }
         with quietly():
-            found, shared = fit_posed(posed, engine, "people")
+            found, shared = fit_questions(posed, engine, "people")
         return [each.result_ for each in found.values()], shared
 
 
@@ -116,10 +116,10 @@ def test_the_objective_of_all_questions_never_falls(kinds):
     rng = np.random.default_rng(2)
     answers = draw_questions(2, rng.uniform(0.5, 0.95, (40, 1)) * np.ones(2), n_items=60)[1]
     keep = answers[0].worker >= 5
-    answers[0] = Source(answers[0]).keep(keep).responses
+    answers[0] = Observations(answers[0]).keep(keep).responses
     models = [cs.DawidSkene(workers=kind, max_iter=12, tol=0) for kind in kinds]
     with open_engine(None) as engine:
-        types, _, _, trace = fit_together(models, [Source(r) for r in answers], [None, None], engine)
+        types, _, _, trace = fit_together(models, [Observations(r) for r in answers], [None, None], engine)
     assert len(trace) == 13
     assert (np.diff(trace) > -1e-7).all()
     assert trace[-1] > trace[0]

@@ -182,7 +182,7 @@ def test_scores(digits, kind):
     else:
         assert not slips(source)  # they may be measurements; a fit of classes doubts them
         with pytest.warns(DataWarning, match="different numbers") as caught:
-            TableKind.pose(cs.Answers.from_frame(source))
+            TableKind.to_answers(cs.Answers.from_frame(source))
         text = str(caught[0].message)
     assert "label=" in text
     assert not slips(source, classes=sorted(set(source["label"])))

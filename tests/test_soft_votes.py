@@ -10,7 +10,7 @@ import consilience as cs
 from consilience.checks.ways import TELLING, pick_way
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.inference.sources import Source
+from consilience.inference.observations import Observations
 from consilience.inference.workers.temperatures import (
     FLOOR,
     PULLS,
@@ -55,7 +55,7 @@ def test_pools_and_pulls_equal_their_slow_twins(weighted):
     r = read(draw(seed=5, n_items=9, missing=0.4)[1])
     r = replace(r, share=rng.random(r.n_responses) + 0.1) if weighted else r
     workers = TemperatureWorkers.of(r, r.class_of_label, 3)
-    (block,) = Source(r).lay_out(workers)
+    (block,) = Observations(r).lay_out(workers)
     n = r.n_workers
     pool = Pool(rng.random(n) + 0.5, rng.normal(size=(n, 3)), rng.normal(size=3), rng.normal(size=3), 3)
     posterior, w = rng.dirichlet(np.ones(3), r.n_items), r.weights()

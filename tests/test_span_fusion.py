@@ -16,9 +16,9 @@ import consilience as cs
 from consilience.answers.columns import objects
 from consilience.answers.tagging import (
     find_continuations,
+    find_run_probabilities,
     find_runs,
     find_spans,
-    judge_runs,
     split_tags,
     tag_transitions,
 )
@@ -72,7 +72,7 @@ def test_confidences_are_those_of_enumeration(seed, relaxed):
         width = freeze(np.zeros(5, np.int8))
         parts = follow_paths(bounds, evidence.copy(), start, pair, end, codes, goes_on, width)
         runs = find_runs(codes, CLASSES, sequence)
-        judged = judge_runs(parts, runs)
+        judged = find_run_probabilities(parts, runs)
         for number, a, b, base, p in zip(*runs, judged, strict=True):
             assert p == pytest.approx(truths[number].get((a - base, b - base, tuple(codes[a:b])), 0.0), rel=0, abs=1e-9)
 

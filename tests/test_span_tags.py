@@ -124,7 +124,7 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
             with pytest.raises(InputError, match="both text and a reader"):
                 spans.to_responses()
             return
-        task, r = SpansKind.pose(spans)
+        task, r = SpansKind.to_answers(spans)
     assert r.sequences.ids.tolist() == sorted(usable)
     item = r.item_of_answer()
     token = np.arange(r.n_items) + np.repeat(

@@ -126,7 +126,7 @@ def test_batches_come_close_to_the_full_fit(size):
     assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < (0.03 if size > 1 else 0.12)
     if size > 1:
         assert (
-            model.result_.calibrated.found.n_hidden > 0.49 * r.n_responses
+            model.result_.calibrated.calibration.n_hidden > 0.49 * r.n_responses
         )  # half are hidden once, as for the full fit
         assert model.power_ == pytest.approx(full.power_, abs=0.15)
 
@@ -166,7 +166,7 @@ def test_weights_gold_and_batches_without_answers():
     gold = {int(item): int(truth[item]) for item in second.items[:25]}
     model = cs.DawidSkene().partial_fit(weighted(first)).partial_fit(second, gold=gold)
     assert (model.labels_[:25] == truth[second.items[:25]]).all()
-    assert model.partial_fit(third).result_.calibrated.found.n_gold == 25
+    assert model.partial_fit(third).result_.calibrated.calibration.n_gold == 25
     before = model.worker_report()["answers"].to_pylist()
     model.partial_fit(fourth.keep(np.zeros(fourth.n_responses, bool)))
     assert model.worker_report()["answers"].to_pylist() == before
@@ -188,7 +188,7 @@ def test_a_loaded_model_goes_on(make, tmp_path):
     for each in (model, loaded):
         each.partial_fit(batches[2])
     assert np.array_equal(model.posterior_, loaded.posterior_)
-    assert model.result_.calibrated.found == loaded.result_.calibrated.found
+    assert model.result_.calibrated.calibration == loaded.result_.calibrated.calibration
     assert np.array_equal(model.result_.intervals.workers, loaded.result_.intervals.workers)
     assert (repr(model), model.result_.n_batches) == (repr(loaded), 3)
 

@@ -143,7 +143,7 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
     model.update(gold={r.items[1]: 0, r.items[2]: 1})
     assert model.labels_[:3].tolist() == [1, 0, 1]
     assert model.update_.n_gold == 2
-    assert model.result_.calibrated.found.n_gold == 3
+    assert model.result_.calibrated.calibration.n_gold == 3
     model.update({"item": ["new"], "worker": [r.workers[0]], "label": [0]})
     assert model.labels_[:3].tolist() == [1, 0, 1]
     assert model.result_.given.gold.codes[:3].tolist() == [1, 0, 1]

@@ -12,7 +12,7 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.inference.sources import Source
+from consilience.inference.observations import Observations
 from consilience.inference.workers import WORKERS
 
 ESTIMATIONS = ("em", "variational")
@@ -84,7 +84,7 @@ def test_what_an_answer_lacks_in_weight_is_silence_where_that_is_an_answer(estim
     spoken = oracles.densify(r)
     said = np.concatenate([spoken, 1 - spoken.sum(axis=2, keepdims=True)], axis=2)
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    logs = before.result_.learned.structure.log_prior(False) + Source(r).lay_out(workers)[0].anchor
+    logs = before.result_.learned.structure.log_prior(False) + Observations(r).lay_out(workers)[0].anchor
     logs = logs + np.einsum("iml,mlk->ik", said, log_gamma)
     q = np.exp(logs - logs.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)

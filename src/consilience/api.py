@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers.random_choices import hide_answers
-from .checks.comparison import renew_as_found
+from .checks.comparison import renew_with_estimates
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
 from .documents.items import View
@@ -22,12 +22,12 @@ from .inference.estimator import list_defaults
 from .inference.hidden_answers import HeldOutScore, score_hidden
 from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
-from .models.opening import open_gold_tables, open_posed, prepare
+from .models.opening import open_gold_tables, open_with_kind, prepare
 from .models.questions import Questions
 from .options import check, given, is_number, to_path
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
-from .results.fitting import align, fit_source, make_source
+from .results.fitting import align, fit_model, make_observations
 from .results.saving import open_saved
 from .results.worker_report import expect_counts
 
@@ -353,14 +353,16 @@ def held_out_score(
     check("seed", seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    settled = model if model._result is None else renew_as_found(model, model._result, coupling=False)
-    source = make_source(settled, open_posed(responses)[1], open_gold_tables(gold), features, item_prior)
-    r = source.responses
+    settled = model if model._result is None else renew_with_estimates(model, model._result, coupling=False)
+    observations = make_observations(
+        settled, open_with_kind(responses)[1], open_gold_tables(gold), features, item_prior
+    )
+    r = observations.responses
     aligned = align(settled, r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
-        found = fit_source(settled, source.keep(~hidden), aligned, opened, copies=[])
-    return score_hidden(r, hidden, unit, found.labels.posterior, expect_counts(found))
+        result = fit_model(settled, observations.keep(~hidden), aligned, opened, copies=[])
+    return score_hidden(r, hidden, unit, result.labels.posterior, expect_counts(result))
 
 
 def report(
@@ -473,13 +475,13 @@ def chart(model: Any, name: str | None = None) -> Chart:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, charts))}", name)
     import_converter()
     if isinstance(model, Standalone):
-        found, lack = model.charts[name](model.result_), "there is only one judge"
+        drawn, lack = model.charts[name](model.result_), "there is only one judge"
     else:
         draw, lack = CHARTS[name]
-        found = draw(View(need_fitted(model, "report")))
-    if found is None:
+        drawn = draw(View(need_fitted(model, "report")))
+    if drawn is None:
         raise ParameterError(f"This model has no chart {name!r}: {lack}.", keyword="name")
-    return found
+    return drawn
 
 
 def need_fitted(model: object, owner: str) -> Model:

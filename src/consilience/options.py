@@ -231,8 +231,8 @@ def read_prior(text: str) -> str | dict[str, float]:
 
 def read_range(text: str) -> float | tuple[float, ...] | list[float]:
     """One number, the ends of a range, or one for each worker."""
-    found = [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
-    return found if len(found) > 2 else found[0] if len(found) == 1 else tuple(found)
+    numbers = [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
+    return numbers if len(numbers) > 2 else numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns

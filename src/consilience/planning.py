@@ -76,7 +76,7 @@ from .answers.columns import (
 from .answers.random_choices import Hashes, draw_numbers, hash_ids
 from .answers.tables import open_frame
 from .errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
-from .inference.sources import assign_groups
+from .inference.observations import assign_groups
 from .kernels import Codes, Floats, Integers, Truths, read_only
 from .limits import NUMBER, require_memory
 from .options import is_number, is_whole
@@ -90,14 +90,14 @@ EVERY, FIRST = 5, 2
 DECIMALS = 9
 
 
-def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
+def choose_next_items(result: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
     """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each.
 
     One of so many is drawn at random, of those that are answered: by the lowest of random numbers, which also order
     equal entropies.
     """
-    labels, gold, answers = found.labels, found.given.gold, found.given.answers
-    entropy, draws = find_entropy(labels.posterior), draw_numbers(found.seed, hash_keys(labels.keys))
+    labels, gold, answers = result.labels, result.given.gold, result.given.answers
+    entropy, draws = find_entropy(labels.posterior), draw_numbers(result.seed, hash_keys(labels.keys))
     unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
     answered = np.ones(labels.n_items, bool)
     if answers is not None and not answers.silence_counts:
@@ -107,7 +107,7 @@ def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Intege
         sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
         later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
     else:
-        later = ~answered & (not found.is_network)
+        later = ~answered & (not result.is_network)
 
     n = min(n, int(unknown.sum()))
     at_random = np.arange(n) % every == FIRST % every
@@ -121,11 +121,11 @@ def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Intege
     return items, at_random, entropy
 
 
-def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
+def list_next_items(result: Result, n: int, at_random: bool = False) -> dict[str, Column]:
     """The columns of `Model.next_items`."""
-    labels = found.labels
-    rows, drawn, entropy = choose_next_items(found, n, 1 if at_random else EVERY)
-    texts = found.kind.show(rows)
+    labels = result.labels
+    rows, drawn, entropy = choose_next_items(result, n, 1 if at_random else EVERY)
+    texts = result.kind.show(rows)
     return (
         labels.take(rows)
         | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
@@ -205,7 +205,7 @@ ROUNDING = 1e-9
 
 
 def list_questions(
-    found: Result,
+    result: Result,
     n: object = None,
     workers: object = None,
     budget: object = None,
@@ -225,8 +225,8 @@ def list_questions(
 
     # Who may be asked: by default all who do not answer by chance. Functions, and all whose silence is an answer, have
     # said what they can.
-    names = found.names.workers
-    ids = names[~find_accused(found)]
+    names = result.names.workers
+    ids = names[~find_accused(result)]
     if workers is not None:
         if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
             raise parameter_error("workers", "next_questions", "a list of workers", workers)
@@ -239,12 +239,12 @@ def list_questions(
             f"{int((known < 0).sum()):,} of {len(ids):,} workers were not there at the fit: "
             f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
         )
-    if found.source_kind == "functions" or found.answers.silence_counts:
+    if result.source_kind == "functions" or result.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             problem = "Silence counts as an answer here, so every worker has answered every item."
             remedy = Sentence("Or fit to answers that were read without {abstain}.", abstain="answer")
-            if found.source_kind == "functions":
+            if result.source_kind == "functions":
                 problem = "Labelling functions answer all that they can, so there is nothing to ask them."
                 remedy = Sentence("Or if people gave the answers, fuse them with {source_kind}.", source_kind="people")
             raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
@@ -254,26 +254,26 @@ def list_questions(
         expected = "a whole number >= 0"
         limits = _by_worker("per_worker", per_worker, ids, expected, lambda most: is_whole(most) and most >= 0)
         limits = np.minimum(limits, np.iinfo(np.int32).max).astype(np.int64)
-    asked_before, not_to_ask = read_pairs(found, asked, "asked"), read_pairs(found, barred, "barred")
+    asked_before, not_to_ask = read_pairs(result, asked, "asked"), read_pairs(result, barred, "barred")
     n_asked = len(ids)
-    if asked is not None and not found.answers.silence_counts:
+    if asked is not None and not result.answers.silence_counts:
         # Workers who were asked before, and cannot be asked now: they cost too much.
         absent = np.unique(lookup(names, asked_before[1]))
         absent = np.setdiff1d(absent[absent >= 0], known)
         ids, known = join_values(ids, names[absent]), np.append(known, absent)
         costs = np.append(costs, np.full(len(absent), np.inf))
         limits = None if limits is None else np.append(limits, np.zeros(len(absent), np.int64))
-    confusion = found.learned.confusion[known]
+    confusion = result.learned.confusion[known]
     if (known < 0).any():
-        confusion[known < 0] = found.learned.crowd[0].T
+        confusion[known < 0] = result.learned.crowd[0].T
     # A number for each worker, the same for near-copies, of whom one stands for all; -1 is a worker who was not there.
-    copies = assign_groups(found.copies, len(names) + 1)
-    group = np.where(copies[known] > 0, copies[known], len(found.copies) + 1 + np.arange(len(known)))
+    copies = assign_groups(result.copies, len(names) + 1)
+    group = np.where(copies[known] > 0, copies[known], len(result.copies) + 1 + np.arange(len(known)))
     group = np.unique(group, return_inverse=True)[1]
 
     # How long the list can be at most.
-    gold = found.given.gold
-    items = np.arange(found.labels.n_items) if gold is None else np.flatnonzero(gold.codes < 0)
+    gold = result.given.gold
+    items = np.arange(result.labels.n_items) if gold is None else np.flatnonzero(gold.codes < 0)
     n_pairs = len(items) * n_asked
     if paid < np.inf and n_pairs:
         n_pairs = min(n_pairs, int(paid / costs.min() + ROUNDING))
@@ -283,7 +283,7 @@ def list_questions(
     require_memory(5 * NUMBER * n_most, problem, Sentence("Lower {n} or {budget}."), keyword="n")
     if not n_most:
         nothing = np.empty(0, np.int64)
-        return _make_columns(found, nothing, ids[nothing], np.empty(0), costs[nothing])
+        return _make_columns(result, nothing, ids[nothing], np.empty(0), costs[nothing])
 
     # Who answered, or was asked, about what. A near-copy who may not be asked stands for one who may.
     place_of_worker = np.full(len(names), -1)
@@ -291,7 +291,7 @@ def list_questions(
         if m >= 0 and copies[m] > 0:
             place_of_worker[copies[:-1] == copies[m]] = who
     place_of_worker[known[known >= 0]] = np.flatnonzero(known >= 0)
-    item, worker = found.answers.votes()
+    item, worker = result.answers.votes()
     there = place_of_worker[worker] >= 0
     answered = item[there], place_of_worker[worker[there]]
     pending, closed = ((item, lookup(ids, column)) for item, column in (asked_before, not_to_ask))
@@ -301,9 +301,9 @@ def list_questions(
     pending = waits // len(ids), waits % len(ids)
 
     # Ties are broken at random. What a first question about each item is worth, by cells of like probabilities.
-    posterior = read_only(np.ascontiguousarray(found.labels.posterior))
-    items = items[np.argsort(draw_numbers(found.seed, hash_keys(found.labels.keys))[items], kind="stable")]
-    order = np.argsort(draw_numbers(found.seed, hash_ids(ids)), kind="stable")
+    posterior = read_only(np.ascontiguousarray(result.labels.posterior))
+    items = items[np.argsort(draw_numbers(result.seed, hash_keys(result.labels.keys))[items], kind="stable")]
+    order = np.argsort(draw_numbers(result.seed, hash_ids(ids)), kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
     confusion = np.ascontiguousarray(confusion[order])
@@ -326,7 +326,7 @@ def list_questions(
     items = items[top]
     place = np.full(len(posterior), -1, np.int32)
     place[items] = np.arange(len(top))
-    node_offsets, nodes, shares = find_neighbours(found)
+    node_offsets, nodes, shares = find_neighbours(result)
     about = np.repeat(np.bincount(pending[0], minlength=len(posterior)), np.diff(node_offsets))
     crowding = 1 + np.bincount(nodes, about * shares, minlength=len(posterior)).astype(np.float64)[items]
     links = read_only(node_offsets), read_only(nodes), read_only(shares)  # those of a graph are
@@ -347,12 +347,12 @@ def list_questions(
         limit *= 2
     rows, askable = chosen[n_pending:n_chosen].T
     askable = order[askable]
-    return _make_columns(found, items[rows], ids[askable], gains[n_pending:n_chosen], costs[askable])
+    return _make_columns(result, items[rows], ids[askable], gains[n_pending:n_chosen], costs[askable])
 
 
-def _make_columns(found: Result, items: Integers, workers: Values, gain: Floats, cost: Floats) -> dict[str, Column]:
+def _make_columns(result: Result, items: Integers, workers: Values, gain: Floats, cost: Floats) -> dict[str, Column]:
     figures = {"worker": workers, "gain": gain, "cost": cost}
-    return found.labels.take(items) | {name: to_column(each) for name, each in figures.items()}
+    return result.labels.take(items) | {name: to_column(each) for name, each in figures.items()}
 
 
 def _by_worker(name: str, given: object, ids: Values, expected: str, is_good: Callable[[Any], bool]) -> Floats:
@@ -373,17 +373,17 @@ def _by_worker(name: str, given: object, ids: Values, expected: str, is_good: Ca
     return np.array([float(numbers[worker]) for worker in ids.tolist()])
 
 
-def read_pairs(found: Result, source: object, name: str) -> tuple[Integers, Column]:
+def read_pairs(result: Result, source: object, name: str) -> tuple[Integers, Column]:
     """The items, by index, and the workers in a table of questions, but for those about other items."""
     if source is None:
-        return np.empty(0, np.int64), to_column(found.names.workers[:0])
+        return np.empty(0, np.int64), to_column(result.names.workers[:0])
     table = open_frame(source, name)
-    keys = ["item"] if found.answers.sequences is None else ["sequence", "position"]
+    keys = ["item"] if result.answers.sequences is None else ["sequence", "position"]
     missing = [each for each in (*keys, "worker") if each not in table.names]
     if missing:
         needed = listing([*keys, "worker"])
         raise InputError(f"The table {name} must have the columns {needed}; {listing(missing)} is missing.")
-    item = found.answers.find_items([table.read(each) for each in keys])
+    item = result.answers.find_items([table.read(each) for each in keys])
     rows = np.flatnonzero(item >= 0)
     return item[rows], table.read("worker").take(rows)
 
@@ -396,9 +396,9 @@ def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Fl
     cells = np.zeros(n_items, np.int64)
     for grain in GRAINS:
         codes = np.rint(posterior * grain).astype(np.uint64) @ steps
-        distinct, found = np.unique(codes, return_inverse=True)
+        distinct, cell = np.unique(codes, return_inverse=True)
         if len(distinct) <= most:
-            cells = found
+            cells = cell
             break
     n_cells = int(cells.max()) + 1
     middles = np.stack([np.bincount(cells, column, minlength=n_cells) for column in posterior.T], axis=1)
@@ -414,17 +414,17 @@ def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: F
     return slopes
 
 
-def find_neighbours(found: Result) -> tuple[Integers, Codes, Floats]:
+def find_neighbours(result: Result) -> tuple[Integers, Codes, Floats]:
     """The neighbours of each item i, node[offsets[i]:offsets[i + 1]], and what i counts among those of each.
 
     There are none for models without neighbours, or if these have no say.
     """
-    n_items, graph, sequences = found.labels.n_items, found.given.graph, found.answers.sequences
-    if found.coupling and graph is not None:
+    n_items, graph, sequences = result.labels.n_items, result.given.graph, result.answers.sequences
+    if result.coupling and graph is not None:
         # A graph has positive weights only, so that the total of a node with neighbours is not 0.
         total = np.bincount(graph.neighbours, graph.weights, minlength=n_items)
         return graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours]
-    if not found.coupling or sequences is None:
+    if not result.coupling or sequences is None:
         return np.zeros(n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0)
     owner = sequences.of_items()
     left = np.flatnonzero(owner[1:] == owner[:-1])

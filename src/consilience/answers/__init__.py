@@ -138,7 +138,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         is_like = is_like and (may_be_soft or dialect.name != "soft")
         if dialect.name == format or (format is None and is_like):
             read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
-            found: Table | None = read(table, names, format is not None)
-            if found is not None:
-                return replace(found, format=dialect.name)
+            translated: Table | None = read(table, names, format is not None)
+            if translated is not None:
+                return replace(translated, format=dialect.name)
     return table

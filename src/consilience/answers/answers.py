@@ -434,8 +434,8 @@ class Answers:
         spell = choose_spelling(vocabulary, classes) if normalise else None
         if spell is not None:
             codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
-        found = lay_out_matrix(answered, lengths, items, workers)
-        answers = cls(**found, label=codes, labels=vocabulary, classes=vocabulary, normalised=normalise)
+        layout = lay_out_matrix(answered, lengths, items, workers)
+        answers = cls(**layout, label=codes, labels=vocabulary, classes=vocabulary, normalised=normalise)
         levels = labels if classes is None else classes
         answers = choose_classes(answers, classes, abstain, background, ordered, positions, levels, spell)
         warn_of_slips(answers, named=levels is not None, tabular=False)
@@ -506,8 +506,8 @@ class Answers:
         given = votes[answered], labels, rescale
         probabilities = scale_votes(*given, "P", lambda row: f"P{where[row].tolist()}", remedy)
         soft = probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None
-        code, found = probabilities.argmax(axis=1).astype(np.int32), lay_out_matrix(answered, lengths, items, workers)
-        answers = cls(**found, label=code, labels=labels, classes=labels, soft=soft)
+        code, layout = probabilities.argmax(axis=1).astype(np.int32), lay_out_matrix(answered, lengths, items, workers)
+        answers = cls(**layout, label=code, labels=labels, classes=labels, soft=soft)
         answers = choose_classes(answers, None, abstain, background, ordered, positions, classes)
         warn_of_slips(answers, named=True, tabular=False, normalises=False)
         return answers

@@ -129,16 +129,16 @@ def choose_classes(
             known = to_values(to_column(list(dict.fromkeys(map(spell, known.tolist())))))
         if not len(known):
             raise InputError("classes must name at least one class.", keyword="classes")
-        found = find_by_value(labels, known)
-        if (found < 0).all():
+        code = find_by_value(labels, known)
+        if (code < 0).all():
             said = f"No worker ever said any of the classes {listing(known.tolist())}; they said "
             remedy = Sentence("Write {classes} as the labels are written.")
             raise InputError(f"{said}{listing(labels.tolist())}.", remedy, keyword="classes")
         # As the workers' labels are written: 1, not "1", and "1.0", not "1".
-        if (found >= 0).all():
-            known = labels[list(dict.fromkeys(found.tolist()))]
-        elif (found != lookup(labels, to_column(known))).any():
-            said, pairs = labels.tolist(), zip(found.tolist(), known.tolist(), strict=True)
+        if (code >= 0).all():
+            known = labels[list(dict.fromkeys(code.tolist()))]
+        elif (code != lookup(labels, to_column(known))).any():
+            said, pairs = labels.tolist(), zip(code.tolist(), known.tolist(), strict=True)
             known = to_values(to_column(list(dict.fromkeys(said[at] if at >= 0 else str(each) for at, each in pairs))))
     if abstain == "answer":
         tagged, names = looks_tagged(labels), f"The classes are {listing(known.tolist())}."
@@ -248,15 +248,15 @@ def find_by_value(known: Values, labels: Values) -> Indices:
     >>> find_by_value(objects(["1.0", "2.0", "unsure"]), objects(["2", "unsure", "3"]))
     array([ 1,  2, -1])
     """
-    found = lookup(known, to_column(labels))
-    missing = np.flatnonzero(found < 0)
+    code = lookup(known, to_column(labels))
+    missing = np.flatnonzero(code < 0)
     if len(missing):
         place = {to_number(each): at for at, each in reversed(list(enumerate(known.tolist())))}
         place[None] = -1
         others = labels[missing].tolist()
         place_of = {each: place.get(to_number(each), -1) for each in dict.fromkeys(others)}
-        found[missing] = [place_of[each] for each in others]
-    return found
+        code[missing] = [place_of[each] for each in others]
+    return code
 
 
 # ------------------------------------------------------------------------------------------------------------- spelling
@@ -510,15 +510,15 @@ def find_set_labels(classes: list[object]) -> list[str]:
     >>> find_set_labels(["a", "b", "a;b"]), find_set_labels(["Bath, UK", "York, UK"])
     (['a;b'], [])
     """
-    names, found = {name for name in classes if isinstance(name, str)}, []
+    names, sets = {name for name in classes if isinstance(name, str)}, []
     for sign in SET_SIGNS:
         parts = {name: {part.strip() for part in name.split(sign)} for name in classes if isinstance(name, str)}
         uses = Counter(part for each in parts.values() for part in each)
         for name, each in parts.items():
             often = sign in SURE_SIGNS and min(uses[part] for part in each) > 1
             if len(each) > 1 and "" not in each and (each <= names or often):
-                found.append(name)
-    return found
+                sets.append(name)
+    return sets
 
 
 def find_sign(sets: list[str]) -> str:

@@ -404,13 +404,13 @@ def lookup(values: Values, column: Column) -> Indices:
         if common is not None:
             # Beyond the common type, or no number, or a type whose values have no hash in Arrow.
             with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                found = pc.index_in(pc.cast(column, common), value_set=pc.cast(known, common), skip_nulls=True)
-                return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
+                codes = pc.index_in(pc.cast(column, common), value_set=pc.cast(known, common), skip_nulls=True)
+                return np.asarray(pc.fill_null(codes, -1).to_numpy(zero_copy_only=False), np.int64)
     index = {value: i for i, value in enumerate(to_values(known).tolist())}
     texts = {str(value): i for value, i in index.items() if type(value) in (str, int)}
     entries = to_values(column).tolist()
-    found = (index.get(each, texts.get(str(each), -1) if type(each) in (str, int) else -1) for each in entries)
-    return np.fromiter(found, np.int64, len(entries))
+    codes = (index.get(each, texts.get(str(each), -1) if type(each) in (str, int) else -1) for each in entries)
+    return np.fromiter(codes, np.int64, len(entries))
 
 
 def _common_type(kinds: set[pa.DataType]) -> pa.DataType | None:

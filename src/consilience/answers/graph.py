@@ -350,11 +350,11 @@ class Graph:
         else:
             from scipy.spatial import cKDTree
 
-            found, how = cKDTree(rows).query(rows, k=int(k) + 1, workers=-1)[1], "k-d tree"
+            nearest, how = cKDTree(rows).query(rows, k=int(k) + 1, workers=-1)[1], "k-d tree"
             # An item is its own nearest neighbour, but not always first among duplicates: drop it wherever it stands.
-            own = found == np.arange(n_items)[:, None]
+            own = nearest == np.arange(n_items)[:, None]
             own[~own.any(axis=1), -1] = True
-            target = np.asarray(found[~own], np.int64)
+            target = np.asarray(nearest[~own], np.int64)
         if mutual:
             both = np.isin(source * n_items + target, target * n_items + source)
             source, target = source[both], target[both]

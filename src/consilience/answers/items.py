@@ -273,8 +273,8 @@ def _to_seconds(column: pa.Array) -> pa.Array | None:
     kinds = pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")
     for kind in () if pa.types.is_boolean(column.type) else kinds:
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            found = pc.cast(column, kind, safe=False)
-            return found if kind == pa.float64() else pc.divide(pc.cast(pc.cast(found, pa.int64()), pa.float64()), 1e6)
+            times = pc.cast(column, kind, safe=False)
+            return times if kind == pa.float64() else pc.divide(pc.cast(pc.cast(times, pa.int64()), pa.float64()), 1e6)
     return None
 
 
@@ -346,7 +346,7 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
     if gold is None or isinstance(gold, Gold):
         return gold
     parts = [] if responses.sequences is not None else name_composite(responses.columns)
-    found: list[tuple[Indices, Indices, Truths]] = []
+    matches: list[tuple[Indices, Indices, Truths]] = []
     rounds = gold if isinstance(gold, (list, tuple)) and len(gold) else [gold]
     for each in rounds:
         # What the columns of items are called in the answers, they may be called here.
@@ -369,8 +369,8 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
         if used.sum() < known.sum():
             n_absent, n_known = int(known.sum() - used.sum()), int(known.sum())
             warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
-        found.append((item[used], code[used], _read_random(table, known)[used]))
-    item, code, random = (np.concatenate(each) for each in zip(*found, strict=True))
+        matches.append((item[used], code[used], _read_random(table, known)[used]))
+    item, code, random = (np.concatenate(each) for each in zip(*matches, strict=True))
     codes, judging = np.full(responses.n_items, -1, np.int32), np.zeros(responses.n_items, bool)
     codes[item], judging[item[random]] = code, True
     clash = np.unique(item[codes[item] != code])
@@ -724,9 +724,9 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
     item, values = item[~silent], values[~silent]
     bad = ~((values >= 0) & (values < np.inf)).all(axis=1) | ~(values > 0).any(axis=1)
     if bad.any() or not len(item):
-        found = f"That is not so for {plural(int(bad.sum()), 'item')}: {listing(r.items[item[bad]].tolist())}."
+        offenders = f"That is not so for {plural(int(bad.sum()), 'item')}: {listing(r.items[item[bad]].tolist())}."
         raise InputError(
-            f"item_prior must hold probabilities: numbers >= 0, and not only zeros. {found if len(item) else ''}",
+            f"item_prior must hold probabilities: numbers >= 0, and not only zeros. {offenders if len(item) else ''}",
             "Leave out the rows of items that have none.",
             keyword="item_prior",
         )
@@ -765,9 +765,9 @@ def add_priors(r: Answers, known: Floats | None, priors: ItemPriors, shares: Flo
     array([[ 0.  ,  0.  ],
            [ 0.47, -0.92]])
     """
-    found = priors.probabilities
+    probabilities = priors.probabilities
     with np.errstate(divide="ignore"):
-        logs = np.log(np.where(found > 0, np.maximum(found, LEAST), 0.0))
+        logs = np.log(np.where(probabilities > 0, np.maximum(probabilities, LEAST), 0.0))
     log_prior = np.zeros((r.n_items, r.n_classes)) if known is None else known.copy()
     # A class that no item can have stays impossible.
     logs -= np.log(np.maximum(shares, LEAST))

@@ -363,8 +363,8 @@ def leave_out(r: Answers, blocked: Values) -> Answers:
 
     A warning tells which ids are no workers, and how many items have no answer left.
     """
-    found = lookup(r.workers, to_column(blocked))
-    unknown, left = blocked[found < 0].tolist(), drop_workers(r, found[found >= 0])
+    codes = lookup(r.workers, to_column(blocked))
+    unknown, left = blocked[codes < 0].tolist(), drop_workers(r, codes[codes >= 0])
     if unknown:
         problem = f"There are no answers of {plural(len(unknown), 'worker')} to block: {listing(map(str, unknown))}."
         remedies = "Check their ids.", f"The workers are {listing(r.workers.tolist())}."

@@ -279,19 +279,19 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
     remedy = "Say which item each row is about."
     keys = to_column(np.arange(table.n_rows)) if item is None else table.values(item, remedy)
     key = item or "row"
-    found: dict[str, Any] = {key: keys.take(row), "worker": name_of_worker.take(who), "label": label}
+    fields: dict[str, Any] = {key: keys.take(row), "worker": name_of_worker.take(who), "label": label}
     if gold is not None:
-        found[gold] = table.read(gold).take(row)
+        fields[gold] = table.read(gold).take(row)
     return Table(
-        list(found),
-        found.__getitem__,
+        list(fields),
+        fields.__getitem__,
         len(row),
         table.backend,
         table.name,
         lambda at: f"{table.locate(int(row[at]))}, column {workers[int(who[at])]!r}",
         {"item": key, "worker": "worker", "label": "label", "gold": gold},
         items=to_column(encode_in_order_of_appearance(keys)[1]),
-        added=found,
+        added=fields,
     )
 
 
@@ -316,14 +316,14 @@ def _find_other_columns(table: Table, workers: Sequence[str], who: Indices, entr
 
 def _find_labels(columns: Sequence[Any]) -> list[set[Any]] | None:
     """The labels in each column; None if one holds none, fractions, or too many."""
-    found = []
+    labels = []
     for column in columns:
         if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
             return None
-        found.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
-        if not 1 <= len(found[-1]) <= MOST_LABELS:
+        labels.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
+        if not 1 <= len(labels[-1]) <= MOST_LABELS:
             return None
-    return found
+    return labels
 
 
 # ------------------------------------------------------------------------------------------------------------ platforms
@@ -418,9 +418,9 @@ def _choose_question(table: Table, questions: Sequence[str], names: Names, kind:
     if len(answered) == 1:
         return answered[0]
     if not answered:
-        found = f"nothing in {listing(questions, len(questions))}" if questions else "no column of answers"
+        what = f"nothing in {listing(questions, len(questions))}" if questions else "no column of answers"
         raise InputError(
-            f"{table.name} looks like {kind}, but there is {found}.",
+            f"{table.name} looks like {kind}, but there is {what}.",
             Sentence("Name the column of answers with {label}."),
         )
     error = ManyQuestionsError(
@@ -463,14 +463,14 @@ def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> T
 def lay_out_matrix(answered: Truths, lengths: ArrayLike | None, items: object, workers: object) -> dict[str, Any]:
     """What `Answers` have of a matrix: offsets, workers, and keys of its rows, which may be in sequences."""
     n_items, n_workers = answered.shape
-    found = {
+    layout = {
         "offsets": np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         "worker": np.nonzero(answered)[1].astype(np.int32),
         "workers": read_names(workers, n_workers, "workers"),
         "weight": None,
     }
     if lengths is None:
-        return {**found, "keys": read_names(items, n_items, "items")}
+        return {**layout, "keys": read_names(items, n_items, "items")}
     sizes = to_values(read_column(lengths, "lengths"))
     if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
         raise InputError(
@@ -485,7 +485,7 @@ def lay_out_matrix(answered: Truths, lengths: ArrayLike | None, items: object, w
         raise InputError(
             "items must give each row's (sequence, position), by sequence as in lengths, positions rising."
         )
-    return {**found, "keys": keys}
+    return {**layout, "keys": keys}
 
 
 def read_entries(

@@ -190,7 +190,7 @@ def stack(table: Table, columns: Sequence[str], sure: bool = False) -> Floats | 
     require_memory(
         2 * NUMBER * table.n_rows * len(columns), f"{table.name} has {table.n_rows:,} x {len(columns):,} cells"
     )
-    found = []
+    rows = []
     for name in columns:
         column: Any = table.read(name)
         try:
@@ -198,7 +198,7 @@ def stack(table: Table, columns: Sequence[str], sure: bool = False) -> Floats | 
                 column = pc.cast(pc.if_else(pc.equal(column, ""), None, column), pa.float64())
             if not any(test(column.type) for test in (pa.types.is_floating, pa.types.is_integer, pa.types.is_null)):
                 raise AttributeError
-            found.append(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+            rows.append(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         except (AttributeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if not sure:
                 return None
@@ -207,7 +207,7 @@ def stack(table: Table, columns: Sequence[str], sure: bool = False) -> Floats | 
                 Sentence("Leave it out with {ignore}."),
                 keyword="ignore",
             ) from error
-    return np.stack(found, axis=1) if found else None
+    return np.stack(rows, axis=1) if rows else None
 
 
 def find_class_columns(table: Table, names: Names) -> dict[str, str]:
@@ -253,9 +253,9 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
                 return None
     table.need("worker", names.get("worker"), parameter="worker")
     if len(columns) < 2:
-        found = f": {listing(columns)}" if columns else ""
+        which = f": {listing(columns)}" if columns else ""
         raise InputError(
-            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class{found}. "
+            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class{which}. "
             "There must be one for each class.",
             "If there are two classes, add the other one: 1 minus the first.",
             Sentence("If each label has a row of its own, use {format}.", format="soft-long"),

@@ -215,18 +215,19 @@ class Table:
     def candidates(self, role: str) -> list[str]:
         """The columns with other names of a role, in the first row of these in which there are any."""
         squeezed = [(squeeze(name), name) for name in self.names]
-        found = ([name for text, name in squeezed if text in row] for row in ALIASES[role][1:])
-        return next(filter(None, found), [])
+        groups = ([name for text, name in squeezed if text in row] for row in ALIASES[role][1:])
+        return next(filter(None, groups), [])
 
     def need(self, role: str, given: str | None = None, parameter: str | None = None) -> str:
         """The column that `find` finds; an error if there is none, or several that may be meant."""
         name = self.find(role, given)
         if name is None:
             raise self.no_column(role, None, parameter)
-        found = self.candidates(role) if given is None and self.find_usual(role) is None else []
-        if len(found) > 1:
+        candidates = self.candidates(role) if given is None and self.find_usual(role) is None else []
+        if len(candidates) > 1:
             raise InputError(
-                f"{self.name} has {plural(len(found), 'column')} that may be the {role}: {listing(found, len(found))}.",
+                f"{self.name} has {plural(len(candidates), 'column')} that may be the {role}: "
+                f"{listing(candidates, len(candidates))}.",
                 "Rename the one that is meant." if parameter is None else Sentence(f"Choose one with {{{parameter}}}."),
                 keyword=parameter,
             )
@@ -237,8 +238,8 @@ class Table:
 
         A table with positions is one of tokens.
         """
-        found = {role: name for role in SPAN_ROLES if (name := self.find_usual(role)) is not None}
-        return found if len(found) == len(SPAN_ROLES) and self.find_usual("position") is None else None
+        columns = {role: name for role in SPAN_ROLES if (name := self.find_usual(role)) is not None}
+        return columns if len(columns) == len(SPAN_ROLES) and self.find_usual("position") is None else None
 
     def has_sequences(self) -> bool:
         """Whether items are identified by sequence and position: there is no column item, and one sequence."""

@@ -230,7 +230,7 @@ def find_runs(codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.in
     return Runs(sequence[start], start, stop, np.flatnonzero(first)[sequence[start]])
 
 
-def judge_runs(parts: Floats, runs: Runs) -> Floats:
+def find_run_probabilities(parts: Floats, runs: Runs) -> Floats:
     """The probability of each span: enter_a step_{a+1} ... step_b stop_b."""
     if not len(runs.first):
         return np.empty(0)

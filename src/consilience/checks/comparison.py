@@ -49,13 +49,13 @@ from ..inference.hidden_answers import (
     shrink_rows,
 )
 from ..inference.labels import find_tied
-from ..inference.sources import HIDDEN, Source
+from ..inference.observations import HIDDEN, Observations
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
-from ..results.fitting import fit_source, take_vote
+from ..results.fitting import fit_model, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
 from ..results.result import Labels, Result, weigh_copies
 from .short_checks import are_soft
@@ -65,24 +65,24 @@ MOST_CLASSES = 20
 
 
 def compare_with_vote(
-    model: LabelEstimator, found: Result, source: Source, graph: Graph | None, engine: Engine
+    model: LabelEstimator, result: Result, observations: Observations, graph: Graph | None, engine: Engine
 ) -> tuple[Comparison, Floats]:
     """Compare a result with majority vote on the same answers, of which the shares (N, K) are returned too.
 
     The fits made here give no warnings: those of the result were given when it was fitted.
     """
-    r, labels, calibrated = source.responses, found.labels, found.calibrated
+    r, labels, calibrated = observations.responses, result.labels, result.calibrated
     n_items = labels.n_items
     with quietly():
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
-        used = weigh_copies(found, r, np.arange(r.n_workers))
+        used = weigh_copies(result, r, np.arange(r.n_workers))
         level = "ordinal" if used.is_ordered else "nominal"
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
         release_mapped()
-        vote = take_vote(Source(r, source.gold), engine)
-        fair = vote if used is r else take_vote(Source(used, source.gold), engine)
-        hidden = find_hidden(model, found, replace(source, responses=used, features=None), graph, engine)
-        gains = judge_hidden(used, fair, hidden)
+        vote = take_vote(Observations(r, observations.gold), engine)
+        fair = vote if used is r else take_vote(Observations(used, observations.gold), engine)
+        hidden = find_hidden(model, result, replace(observations, responses=used, features=None), graph, engine)
+        gains = measure_gains(used, fair, hidden)
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
@@ -95,14 +95,17 @@ def compare_with_vote(
         n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
         n_top += float(chances[:, n_labels.argmax()].sum())
     release_mapped()
-    kept = share_kept(source, vote.labels, labels.codes)
+    kept = share_kept(observations, vote.labels, labels.codes)
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
-    accuracy, calibration = found.expected_accuracy[0], Calibration(1.0) if calibrated is None else calibrated.found
+    accuracy, calibration = (
+        result.expected_accuracy[0],
+        Calibration(1.0) if calibrated is None else calibrated.calibration,
+    )
     # Figures with both ends of their intervals.
-    figures = {"expected_accuracy": found.expected_accuracy, "alpha": alpha}
-    if found.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
-        figures |= dict(zip(("within_one", "absolute_error"), found.intervals.levels.tolist(), strict=True))
+    figures = {"expected_accuracy": result.expected_accuracy, "alpha": alpha}
+    if result.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
+        figures |= dict(zip(("within_one", "absolute_error"), result.intervals.levels.tolist(), strict=True))
     gain_names = ("held_out_gain", "held_out_error", "informed_gain", "informed_error", "label_gain", "label_error")
     told: dict[str, Any] = dict(zip(gain_names, gains, strict=True))
     for name, values in figures.items():
@@ -119,15 +122,15 @@ def compare_with_vote(
         blind_accuracy=calibrated.blind_accuracy if calibrated is not None and calibration.n_gold else accuracy,
         n_known=calibration.n_gold,
         n_known_right=calibration.n_right,
-        share_known=0.0 if source.gold is None else source.gold.n_known / n_items,
+        share_known=0.0 if observations.gold is None else observations.gold.n_known / n_items,
         # Answers and fit are like those of which there are records; see `Comparison.like_record`.
-        like_record=found.model == "DawidSkene"
+        like_record=result.model == "DawidSkene"
         and isinstance(model, LatentEstimator)
         and (model.workers, model.calibration) == ("confusion", "hidden answers")
-        and isinstance(found.kind, TableKind)
+        and isinstance(result.kind, TableKind)
         and graph is None
-        and found.guidance is None
-        and not found.given.has_priors
+        and result.guidance is None
+        and not result.given.has_priors
         and r.sequences is None
         and not r.silence_counts
         and not are_soft(r)
@@ -137,13 +140,13 @@ def compare_with_vote(
         **told,
     )
     release_mapped()
-    reason = find_reason(comparison, r, found.checked)
+    reason = find_reason(comparison, r, result.checked)
     if reason:
         names = [name for name in told if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
         comparison = replace(comparison, withheld=reason, **unknown)
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
-    comparison = comparison if r.sequences is not None else comparison.judge_accuracy()
+    comparison = comparison if r.sequences is not None else comparison.with_accuracy()
     return comparison, vote.labels.posterior
 
 
@@ -171,18 +174,18 @@ def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     return "one class takes the items of others" if comparison.collapsed else ""
 
 
-def share_kept(source: Source, vote: Labels, codes: NDArray[np.int64]) -> Floats:
+def share_kept(observations: Observations, vote: Labels, codes: NDArray[np.int64]) -> Floats:
     """Of the items that all of their workers give to a class, the share with this label, (K,).
 
     An item with one vote is none, nor is one of known label; nan for classes with too few of them.
     """
-    r, n_classes = source.responses, len(vote.classes)
+    r, n_classes = observations.responses, len(vote.classes)
     n_votes = np.diff(r.offsets)
     if (r.class_of_label < 0).any():
         n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
     agreed = (vote.posterior.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
-    if source.gold is not None:
-        agreed &= source.gold.codes < 0
+    if observations.gold is not None:
+        agreed &= observations.gold.codes < 0
     voted = vote.codes[agreed]
     n_agreed = np.bincount(voted, minlength=n_classes)
     n_kept = np.bincount(voted[codes[agreed] == voted], minlength=n_classes)
@@ -190,26 +193,26 @@ def share_kept(source: Source, vote: Labels, codes: NDArray[np.int64]) -> Floats
 
 
 def find_hidden(
-    model: LabelEstimator, found: Result, source: Source, graph: Graph | None, engine: Engine
+    model: LabelEstimator, result: Result, observations: Observations, graph: Graph | None, engine: Engine
 ) -> Predicted | None:
     """How well hidden answers are predicted by the others; None if none can be hidden.
 
     Calibration by hidden answers has found it. Any other model is fitted again, with a coupling that was learned taken
     as found.
     """
-    r = source.responses
-    if found.calibrated is not None and found.calibrated.predicted is not None:
-        return found.calibrated.predicted
+    r = observations.responses
+    if result.calibrated is not None and result.calibrated.predicted is not None:
+        return result.calibrated.predicted
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts:
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
-    shown = source.keep(~hidden)
-    again = fit_source(renew_as_found(model, found), shown, graph, engine, copies=[])
+    shown = observations.keep(~hidden)
+    again = fit_model(renew_with_estimates(model, result), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
-    judging = can_judge(item, source.gold, n_left)
+    judging = can_judge(item, observations.gold, n_left)
     answer, unit = answer[judging], unit[judging]
     if not len(answer):
         return None
@@ -218,18 +221,20 @@ def find_hidden(
     return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk).predict(1.0)
 
 
-def renew_as_found(model: LabelEstimator, found: Result, coupling: bool = True) -> LabelEstimator:
+def renew_with_estimates(model: LabelEstimator, result: Result, coupling: bool = True) -> LabelEstimator:
     """An unfitted model without callback, which takes the power as found, and the `coupling` too unless it is False."""
     settled: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
     if isinstance(model, LatentEstimator):
-        if model.calibration != "none" and found.calibrated is not None:
-            settled["calibration"] = found.calibrated.found.power
-        if coupling and model._learns_coupling and found.coupling is not None:
-            settled["coupling"] = found.coupling
+        if model.calibration != "none" and result.calibrated is not None:
+            settled["calibration"] = result.calibrated.calibration.power
+        if coupling and model._learns_coupling and result.coupling is not None:
+            settled["coupling"] = result.coupling
     return renew(model, **settled)
 
 
-def judge_hidden(r: Answers, vote: Result, hidden: Predicted | None) -> tuple[float, float, float, float, float, float]:
+def measure_gains(
+    r: Answers, vote: Result, hidden: Predicted | None
+) -> tuple[float, float, float, float, float, float]:
     """The gains over the vote, over mean probabilities, and by labels, each with its standard error."""
     if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf

@@ -45,14 +45,14 @@ from ..engines import Engine
 from ..errors import quietly
 from ..inference.em import Fit, Problem
 from ..inference.estimator import LatentEstimator, renew
-from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_apart, list_couplings, pick_coupling, settle
+from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_independent_items, list_couplings, pick_coupling, settle
 from ..inference.hidden_answers import score_powers
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
 from ..kernels import Floats
 from ..results.comparison import GraphCheck
-from ..results.fitting import fit_source
+from ..results.fitting import fit_model
 from ..results.result import Result, weigh_copies
 
 # Vote shares of a smaller variance are the same but for rounding.
@@ -150,25 +150,27 @@ def correlate_errors(r: Answers, graph: Graph, labels: NDArray[np.int64]) -> tup
     return float(together / spread), float(np.sqrt(products) / (spread / 2))
 
 
-def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
+def check_graph(
+    model: LatentEstimator, result: Result, observations: Observations, graph: Graph, engine: Engine
+) -> GraphCheck:
     """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
     One fit is made, of independent items. Its workers are taken as they are for both graphs, on which only the
     coupling is learned.
     """
     learner = renew(model, callback=None, coupling="learn", listeners="all", calibration="none")
-    links, r = learner._weigh_links(source.responses, graph), source.responses
+    links, r = learner._weigh_links(observations.responses, graph), observations.responses
     with quietly():
-        posed = learner._pose(source, links, engine)
-        apart, alone = fit_apart(posed, learner._run)
+        posed = learner._make_problem(observations, links, engine)
+        apart, alone = fit_independent_items(posed, learner._run)
     plain = apart.infer(alone.parameters).argmax(axis=1)
     problem = settle(posed, alone) if find_linked(links).any() else posed
-    power = 1.0 if found.calibrated is None else found.calibrated.found.power
-    ours, coupling = found.labels.fitted.argmax(axis=1), found.coupling
+    power = 1.0 if result.calibrated is None else result.calibrated.calibration.power
+    ours, coupling = result.labels.fitted.argmax(axis=1), result.coupling
     if not model._learns_coupling or coupling is None:
-        coupling, ours = learn_coupling_only(model.seed, source, problem, alone, power)
+        coupling, ours = learn_coupling_only(model.seed, observations, problem, alone, power)
     mixed = replace(problem, graph=learner._weigh_links(r, graph.shuffled(model.seed)))
-    shuffled, astray = learn_coupling_only(model.seed, source, mixed, alone, power)
+    shuffled, astray = learn_coupling_only(model.seed, observations, mixed, alone, power)
     unit, linked = weight_unit(graph.weights), graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
@@ -187,14 +189,14 @@ def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Gr
 
 
 def learn_coupling_only(
-    seed: int, source: Source, problem: Problem, alone: Fit, power: float
+    seed: int, observations: Observations, problem: Problem, alone: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.
 
     It is chosen as for a fit (see `consilience.inference.fields`), but workers stay as they were found without
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
-    r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
+    r, learned, graph = observations.responses, alone.parameters, cast(Graph, problem.graph)
     evidence, _ = problem.weigh(problem.workers.factors(learned.workers.log_weights))
     mass = learned.structure.mean * len(evidence)
 
@@ -211,7 +213,7 @@ def learn_coupling_only(
         moved, field = abs(summary.coupling - field.coupling), cast(Field, problem.structure).update(summary)
         if moved <= SETTLED * field.coupling:
             break
-    known = None if source.gold is None else source.gold.codes >= 0
+    known = None if observations.gold is None else observations.gold.codes >= 0
     confusion = problem.workers.plain_mean(learned.workers, alone.statistics.counts, learned.prior)
     couplings, by_fold = list_couplings(field.coupling, power), []
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known) if field.coupling else ():
@@ -226,7 +228,7 @@ def learn_coupling_only(
 
 
 def settle_graph(
-    model: LatentEstimator, found: Result, source: Source, graph: Graph, engine: Engine
+    model: LatentEstimator, result: Result, observations: Observations, graph: Graph, engine: Engine
 ) -> tuple[Result, GraphCheck, dict[str, Any]]:
     """A result of a field, what was found about the graph, and the parameters that were changed because of it.
 
@@ -234,13 +236,13 @@ def settle_graph(
     items that nobody answered hear their neighbours; unless the user gave a coupling.
     """
     # What the classifier said of the items need not be learned again.
-    counted = weigh_copies(found, source.responses, np.arange(source.responses.n_workers))
-    known = replace(source, responses=counted, features=None, log_prior=found.given.log_prior)
-    check = check_graph(model, found, known, graph, engine)
+    counted = weigh_copies(result, observations.responses, np.arange(observations.responses.n_workers))
+    known = replace(observations, responses=counted, features=None, log_prior=result.given.log_prior)
+    check = check_graph(model, result, known, graph, engine)
     if not (check.sound and check.repeats_errors and model._learns_coupling):
-        return found, check, {}
-    changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
-    asked: dict[str, Any] = {"copies": found.copies, "source_kind": found.source_kind}
-    again = fit_source(renew(model, **changed), source, graph, engine, count_copies_once=True, **asked)
+        return result, check, {}
+    changed: dict[str, Any] = {"coupling": result.coupling, "listeners": "unanswered"}
+    asked: dict[str, Any] = {"copies": result.copies, "source_kind": result.source_kind}
+    again = fit_model(renew(model, **changed), observations, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
-    return replace(again, coupling_scores=found.coupling_scores), check, changed
+    return replace(again, coupling_scores=result.coupling_scores), check, changed

@@ -1,8 +1,8 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
-A check is a function of a `Result`, with its worker table, and of the model, that yields a `Finding` for
-each thing it found. Its docstring says in one line what that is. `judge` compares a fit with majority vote and with a
-shuffled graph; `complete` makes the worker table and runs all checks, once for each result.
+A check is a function of a `Result`, with its worker table, and of the model, that yields findings. Its docstring says of
+what, in one line. `check_fused` compares a fit with majority vote and with a shuffled graph; `complete` makes the worker
+table and runs all checks, once for each result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..answers.random_choices import count_units
 from ..engines import Engine
 from ..errors import warn
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..results.chance import BY_CHANCE
 from ..results.findings import Finding
 from ..results.result import Result
@@ -108,29 +108,29 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def complete(model: LabelEstimator, found: Result) -> Result:
+def complete(model: LabelEstimator, result: Result) -> Result:
     """The result with its worker table, and with its findings if its answers are there; it may have them already."""
-    if not found.workers:
-        workers, drift = tabulate_workers(found)
-        found = replace(found, workers={"worker": to_column(found.names.workers), **workers}, drift=drift)
-    r = found.given.answers
-    if found.findings is not None or r is None:
-        return found
-    if r.classes is not found.names.classes:
-        r = r.with_classes(found.names.classes)
-    seen, compared = replace(found, given=found.given._replace(answers=r)), found.comparison
+    if not result.workers:
+        workers, drift = tabulate_workers(result)
+        result = replace(result, workers={"worker": to_column(result.names.workers), **workers}, drift=drift)
+    r = result.given.answers
+    if result.findings is not None or r is None:
+        return result
+    if r.classes is not result.names.classes:
+        r = r.with_classes(result.names.classes)
+    seen, compared = replace(result, given=result.given._replace(answers=r)), result.comparison
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
     findings: list[Finding] = []
     for kind, check in CHECKS.items():
         if (makes_sense or not check.trusts) and check.needs(seen, r):
             findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(seen, model)]
-    return replace(found, findings=tuple(findings))
+    return replace(result, findings=tuple(findings))
 
 
-def judge(
+def check_fused(
     model: LabelEstimator,
-    found: Result,
-    source: Source,
+    result: Result,
+    observations: Observations,
     graph: Graph | None,
     engine: Engine,
 ) -> tuple[Result, dict[str, Any]]:
@@ -139,30 +139,30 @@ def judge(
     Returned are the result and the parameters that were changed because of the graph, see `settle_graph`.
     """
     check, changed, comparison, vote = None, dict[str, Any](), None, None
-    if found.is_network and isinstance(model, LatentEstimator):
+    if result.is_network and isinstance(model, LatentEstimator):
         from .graph_check import settle_graph
 
         log.info("Comparing with a shuffled graph")
-        found, check, changed = settle_graph(model, found, source, cast(Graph, graph), engine)
+        result, check, changed = settle_graph(model, result, observations, cast(Graph, graph), engine)
         model = renew(model, **changed)
-    if not found.is_vote and count_units(source.responses) > 1:
+    if not result.is_vote and count_units(observations.responses) > 1:
         from .comparison import compare_with_vote
 
         log.info("Comparing with majority vote")
-        comparison, vote = compare_with_vote(model, found, source, graph, engine)
+        comparison, vote = compare_with_vote(model, result, observations, graph, engine)
     untested = comparison is not None and comparison.untested and comparison.share_known < 1
-    found = replace(
-        found,
+    result = replace(
+        result,
         by_fuse=True,
         comparison=comparison,
         vote=vote,
         graph_check=check,
         limits_graph=bool(changed),
-        labels=replace(found.labels, shown=False) if untested else found.labels,
+        labels=replace(result.labels, shown=False) if untested else result.labels,
         findings=None,
     )
-    found = complete(model, found)
-    for finding in found.findings or ():
+    result = complete(model, result)
+    for finding in result.findings or ():
         if finding.category is not None:
             warn(finding.warning())
-    return found, changed
+    return result, changed

@@ -15,7 +15,7 @@ from ..answers.classes import find_set_labels, find_sign, to_numbers
 from ..answers.columns import to_values
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..results.comparison import CHECK_IDS, KEPT, Comparison, describe_limit
 from ..results.findings import ADVICE, NOUNS, Finding, Words
 from ..results.result import Result
@@ -50,9 +50,9 @@ MEANINGS = {
 # ------------------------------------------------------------------------------------------- whether labels are right
 
 
-def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_unchecked(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hardly any item has answers of two workers, and nothing else checks them."""
-    r = found.answers
+    r = result.answers
     lack = "All answers come from one worker"
     if r.n_workers > 1:
         lack = f"{'Nearly every' if r.have_several_workers().any() else 'Each'} item has only one answer"
@@ -64,10 +64,10 @@ def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     )
 
 
-def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_untested(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
     remedies: tuple[Words, ...] = ("Collect more answers.", GIVE_GOLD)
-    if found.guidance is not None and found.guidance.findings.used:
+    if result.guidance is not None and result.guidance.findings.used:
         look = Sentence("Look at items that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
         remedies = (look, *remedies)
     yield Finding(
@@ -75,9 +75,9 @@ def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     )
 
 
-def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_noise(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers agree no more than by chance, and hidden answers cannot be predicted."""
-    compared = compared_of(found)
+    compared = compared_of(result)
     yield Finding(
         f"These answers show no signal: the workers agree no more than by chance ({compared.alpha_name} "
         f"{compared.alpha:.2f}, 95% interval {compared.alpha_low:.2f} to {compared.alpha_high:.2f}), and "
@@ -88,9 +88,9 @@ def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     )
 
 
-def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_collapse(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """One class takes the items of others."""
-    compared, r, classes = compared_of(found), found.answers, found.names.classes
+    compared, r, classes = compared_of(result), result.answers, result.names.classes
     if compared.by_chance:
         return
     remedies: list[Words] = [
@@ -106,13 +106,13 @@ def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     if compared.lost is not None and compared.kept_share < KEPT:
         lost = shorten(classes[[compared.lost]].tolist()[0])
         problem = (
-            f"Where all workers who answered an item agree on {lost}, {found.model} gives another label to "
+            f"Where all workers who answered an item agree on {lost}, {result.model} gives another label to "
             f"{1 - compared.kept_share:.0%} of the items."
         )
     else:
-        top = shorten(classes[[np.bincount(found.labels.codes).argmax()]].tolist()[0])
+        top = shorten(classes[[np.bincount(result.labels.codes).argmax()]].tolist()[0])
         problem = (
-            f"{found.model} gives {top} to {compared.top_share:.1%} of the items, and {compared.rival} to "
+            f"{result.model} gives {top} to {compared.top_share:.1%} of the items, and {compared.rival} to "
             f"{compared.vote_top_share:.1%}."
         )
     yield Finding(
@@ -124,27 +124,27 @@ def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     )
 
 
-def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_no_gain(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hidden answers are not predicted better than by majority vote."""
-    compared, r = compared_of(found), found.answers
+    compared, r = compared_of(result), result.answers
     if not compared.n_differ or compared.untested or r.silence_counts:
         return
     remedies: tuple[Words, ...] = ("Collect more answers.",)
     rival, gain, vote = compared.rival, compared.describe_gain(), "The mean" if compared.soft else "The vote"
     if compared.verdict == "worse":
         remedies = OTHER_WAYS_WITH_SOFT_VOTES if are_soft(r) else (Sentence("Use {model}.", model=VOTE),)
-        problem = f"{found.model} predicts hidden answers worse than {rival} does ({gain}). {vote} may be better."
+        problem = f"{result.model} predicts hidden answers worse than {rival} does ({gain}). {vote} may be better."
     elif compared.predicts:
         problem = (
-            f"{found.model} predicts hidden answers better than {rival} does ({gain}), but {compared.describe_lack()}. "
-            "Nothing shows that its labels are better."
+            f"{result.model} predicts hidden answers better than {rival} does ({gain}), but "
+            f"{compared.describe_lack()}. Nothing shows that its labels are better."
         )
     else:
         problem = (
-            f"There is no clear difference between {found.model} and {rival} in predicting hidden answers ({gain}). "
+            f"There is no clear difference between {result.model} and {rival} in predicting hidden answers ({gain}). "
             f"{vote} may be as good, or better."
         )
-    if found.given.gold is None:
+    if result.given.gold is None:
         remedies += ("To find out which is better, compare both with some known labels (evaluate).",)
     # Better probabilities are no reason for a warning, even if labels are no better.
     category = None if compared.predicts and compared.informed else ConsilienceWarning
@@ -158,13 +158,13 @@ def find_unsettled(_: Result, model: LabelEstimator) -> Iterator[Finding]:
         yield Finding.told(warning)
 
 
-def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_doubtful(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """More than a few labels have a low confidence."""
-    labels = found.labels
+    labels = result.labels
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
     if len(labels.classes) > 1 and share >= WORTH_TELLING:
-        who = f"{plural(n_doubtful, found.kind.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
+        who = f"{plural(n_doubtful, result.kind.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
         remedy = "Collect more answers for such items, or review those that would teach most."
         yield Finding(f"{who} a confidence below {DOUBTFUL:.0%}.", (remedy,), category=None)
 
@@ -172,16 +172,16 @@ def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 # ----------------------------------------------------------------------------------- whether answers are what they seem
 
 
-def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_silence(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
-    warning = found.answers.silence_doubt
+    warning = result.answers.silence_doubt
     assert warning is not None
     yield Finding.told(warning)
 
 
-def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_scale(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
-    check, values = found.scale_check, to_numbers(found.answers.classes)
+    check, values = result.scale_check, to_numbers(result.answers.classes)
     assert check is not None
     is_whole = values is None or bool((values == np.round(values)).all())
     numbers = "whole numbers" if is_whole else "numbers at equal steps"
@@ -195,9 +195,9 @@ def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     )
 
 
-def find_set_classes(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_set_classes(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes are sets of labels."""
-    sets = find_set_labels(found.answers.classes.tolist())
+    sets = find_set_labels(result.answers.classes.tolist())
     if sets:
         yield Finding(
             f"Some classes are sets of labels: {listing(sets)}. Each set is taken for a class of its own, unlike any "
@@ -208,9 +208,9 @@ def find_set_classes(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         )
 
 
-def find_wrong_columns(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_wrong_columns(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The column of labels or of workers is probably another one."""
-    r = found.answers
+    r = result.answers
     if r.n_responses < FEW or not {"label", "worker"} <= r.columns.keys():
         return
     if r.n_labels == 1 and not r.silence_counts:
@@ -228,20 +228,20 @@ def find_wrong_columns(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         )
 
 
-def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_unanswered(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Nobody answered some of the items."""
-    r = found.answers
+    r = result.answers
     n_silent = r.n_items - int(np.count_nonzero(np.diff(r.offsets)))
-    has_neighbours = found.given.graph is not None or r.sequences is not None
+    has_neighbours = result.given.graph is not None or r.sequences is not None
     source = "class frequencies and neighbours" if has_neighbours else "class frequencies"
     verb, them = ("has", "it") if n_silent == 1 else ("have", "them")
     problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of {them} comes from {source} alone."
     yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)
 
 
-def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
+def find_poor_graph(result: Result, model: LabelEstimator) -> Iterator[Finding]:
     """A graph tells nothing about the labels, or errors run along its edges."""
-    check, limits_graph = found.graph_check, found.limits_graph
+    check, limits_graph = result.graph_check, result.limits_graph
     assert check is not None
     if check.sound and check.repeats_errors:
         remedy: Words = "To see whether it helps, compare both results on known labels."
@@ -251,7 +251,7 @@ def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
             remedy = Sentence(words, coupling=coupling)
         problem = check.describe_errors()
         if limits_graph or model.get_params().get("listeners") == "unanswered":
-            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
+            problem += f" {describe_limit(bool(Observations(result.answers, result.given.gold).find_answered().all()))}"
         yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
     elif not check.silent and not check.sound and check.changed > 0:
         yield Finding(
@@ -267,39 +267,39 @@ def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
 # ----------------------------------------------------------------------------------------------- whom to look at
 
 
-def find_copiers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_copiers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
-    groups = [f"({listing(found.names.workers[group].tolist())})" for group in found.copies]
+    groups = [f"({listing(result.names.workers[group].tolist())})" for group in result.copies]
     counts, remedy = "Each of them counts fully.", "fuse lets each group count as one worker."
-    if found.copies_count_once:
+    if result.copies_count_once:
         each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
         counts = f"{each} on items that several of them answered."
         remedy = (
-            f"If you know that they worked independently, use {found.model}().fit in Python, which counts each worker "
+            f"If you know that they worked independently, use {result.model}().fit in Python, which counts each worker "
             "fully."
         )
     yield Finding(
-        f"{plural(sum(map(len, found.copies)), 'worker')} seem to copy each other, or a common source: "
+        f"{plural(sum(map(len, result.copies)), 'worker')} seem to copy each other, or a common source: "
         f"{join_names(groups)}. They agree more often than independent workers of their accuracy "
         f"would. {counts}",
         (Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")), remedy),
     )
 
 
-def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_clickers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
-    rows = np.flatnonzero(find_accused(found))
+    rows = np.flatnonzero(find_accused(result))
     if not len(rows):
         return
-    rows = rows[np.argsort(-found.n_answers[rows], kind="stable")]
-    n_answers, kind = int(found.n_answers[rows].sum()), found.source_kind
-    names = listing(found.names.workers[rows].tolist(), where="the worker report has all")
+    rows = rows[np.argsort(-result.n_answers[rows], kind="stable")]
+    n_answers, kind = int(result.n_answers[rows].sum()), result.source_kind
+    names = listing(result.names.workers[rows].tolist(), where="the worker report has all")
     verb = "answers" if len(rows) == 1 else "answer"
     problem = (
         f"{plural(len(rows), NOUNS[kind])} {verb} as if by chance: {names}. They gave "
-        f"{n_answers:,} of {plural(int(found.n_answers.sum()), 'answer')}."
+        f"{n_answers:,} of {plural(int(result.n_answers.sum()), 'answer')}."
     )
-    r, gold = found.answers, found.given.gold
+    r, gold = result.answers, result.given.gold
     left = np.bincount(r.item_of_answer()[~np.isin(r.worker, rows)], minlength=r.n_items) > 0
     n_lost = int(np.sum((np.diff(r.offsets) > 0) & ~left & (True if gold is None else gold.codes < 0)))
     if n_lost:
@@ -308,39 +308,39 @@ def find_clickers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     yield Finding(problem, remedies, category=None)
 
 
-def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
-    columns, is_vote, kind = found.workers, found.model == "MajorityVote", found.source_kind
+    columns, is_vote, kind = result.workers, result.model == "MajorityVote", result.source_kind
     answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
     every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
     by_others = "near-copy", "accuracy falls"  # of which other checks know
     remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
-    if found.estimates is None or found.estimates.kind != "ordinal":
+    if result.estimates is None or result.estimates.kind != "ordinal":
         remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
-    advised = bool(find_accused(found).any())  # by another finding: every sentence once
+    advised = bool(find_accused(result).any())  # by another finding: every sentence once
     for remark, meaning in MEANINGS.items():
         rows = np.flatnonzero(remarks == remark)
         # Where silence is an answer, one who says only one label may tell a lot.
-        if not len(rows) or (remark == "one label" and found.answers.silence_counts):
+        if not len(rows) or (remark == "one label" and result.answers.silence_counts):
             continue
         rows = rows[np.argsort(-answers[rows], kind="stable")]
         share = answers[rows].sum() / max(answers.sum(), 1)
-        names = join_names(map(shorten, found.names.workers[rows].tolist()), "the worker report has all")
+        names = join_names(map(shorten, result.names.workers[rows].tolist()), "the worker report has all")
         who = f"{plural(len(rows), NOUNS[kind])} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
         told = [weight] if remark in ("uninformative", "one label") else []
         advice, advised = [] if advised else [ADVICE[kind]], True
         yield Finding(f"{who}: {names}.", (*advice, *told), category=None)
 
 
-def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
+def find_falls(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
-    assert found.drift is not None
-    change, remarks = (to_values(found.drift[name]).tolist() for name in ("change", "remarks"))
+    assert result.drift is not None
+    change, remarks = (to_values(result.drift[name]).tolist() for name in ("change", "remarks"))
     rows = sorted((m for m, remark in enumerate(remarks) if remark), key=lambda m: change[m])
     if rows:
-        names = map(shorten, found.names.workers[rows].tolist())
+        names = map(shorten, result.names.workers[rows].tolist())
         falls = [remarks[m].removeprefix("accuracy falls from ") for m in rows]
         figures = [f"{name}: {fall}" for name, fall in zip(names, falls, strict=True)]
         who = join_names(figures, "the drift report has all")
@@ -349,10 +349,10 @@ def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
         yield Finding(problem, (remedy,), category=None)
 
 
-def compared_of(found: Result) -> Comparison:
+def compared_of(result: Result) -> Comparison:
     """The comparison of a result that has one."""
-    assert found.comparison is not None
-    return found.comparison
+    assert result.comparison is not None
+    return result.comparison
 
 
 def are_soft(responses: Answers) -> bool:

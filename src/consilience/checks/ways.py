@@ -51,7 +51,7 @@ from ..engines import Engine
 from ..errors import quietly
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise_to
-from ..inference.sources import HIDDEN, Source
+from ..inference.observations import HIDDEN, Observations
 from ..inference.workers.temperatures import MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck
@@ -99,7 +99,7 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
         return ScaleCheck(math.nan, math.nan)
     with quietly():
         hidden, _ = next(hide_answers(r, share, model.seed))
-        answer, shown, scores = np.flatnonzero(hidden), Source(r.keep(~hidden)), []
+        answer, shown, scores = np.flatnonzero(hidden), Observations(r.keep(~hidden)), []
         for kind in ("ordinal", "nominal"):
             way = renew(model, workers=kind)
             problem, fit = way._fit_alone(shown, None, engine)
@@ -152,20 +152,20 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         answer = answer[np.diff(shown.offsets)[r.items_of(answer)] > 0]
         if len(answer) < LEAST_HIDDEN:
             return SoftCheck(MeanWorkers.name)
-        found = []
+        held_out = []
         for name in WAYS:
             way = renew(model, workers=name)
-            problem, fit = way._fit_alone(Source(shown), None, engine)
-            found.append(problem.infer(fit.parameters)[r.items_of(answer)])
+            problem, fit = way._fit_alone(Observations(shown), None, engine)
+            held_out.append(problem.infer(fit.parameters)[r.items_of(answer)])
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
     logs = []
-    for posterior in found:  # at the power that suits each way best
+    for posterior in held_out:  # at the power that suits each way best
         right = (raise_to(posterior, power)[rows, label][named] for power in POWERS[::-2])
         scores = [score_labels(each, worker[named], r.n_workers, r.n_classes) for each in right]
         logs.append(max(scores, key=np.mean))
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
-    return pick_way(np.stack(logs), [measure_told(each, votes, worker, r.n_workers) for each in found], r.n_classes)
+    return pick_way(np.stack(logs), [measure_told(each, votes, worker, r.n_workers) for each in held_out], r.n_classes)
 
 
 def pick_way(logs: Floats, told: list[float], n_classes: int) -> SoftCheck:

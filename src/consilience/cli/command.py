@@ -85,12 +85,12 @@ class Value(click.ParamType):  # type: ignore[type-arg]
         if choices and value not in choices:
             self.fail(f"{value!r} is not one of {', '.join(map(repr, choices))}.", param, ctx)
         try:
-            found = self.domain.read(value)
+            read = self.domain.read(value)
         except (ValueError, OverflowError):
-            found = None
-        if found is None or not (choices or self.domain.accepts(found)):
+            read = None
+        if read is None or not (choices or self.domain.accepts(read)):
             self.fail(f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
-        return found
+        return read
 
 
 # A longer list of choices does not fit beside a flag, and is in the text.
@@ -103,43 +103,43 @@ class Parameter(click.Option):
     def __init__(
         self, name: str, owners: Sequence[str], note: str, choices: Callable[[], Sequence[str]] | None = None
     ) -> None:
-        found = find_option(name, *owners)
-        assert found is not None, name
-        self.option = found
-        again = " May be given several times." if found.many else ""
-        says = f"{found.says}{again}".replace("{note}", note)
-        flags = found.flags or (f"--{name.replace('_', '-')}",)
-        more: Record = {"is_flag": True} if found.domain is FLAG else {"type": Value(found, choices)}
-        if found.domain is not FLAG:
-            listed = (choices or (lambda: found.domain.choices))()
-            spelled = f"[{'|'.join(listed)}]" if found.domain.metavar == "WORD" else ""
+        option = find_option(name, *owners)
+        assert option is not None, name
+        self.option = option
+        again = " May be given several times." if option.many else ""
+        says = f"{option.says}{again}".replace("{note}", note)
+        flags = option.flags or (f"--{name.replace('_', '-')}",)
+        more: Record = {"is_flag": True} if option.domain is FLAG else {"type": Value(option, choices)}
+        if option.domain is not FLAG:
+            listed = (choices or (lambda: option.domain.choices))()
+            spelled = f"[{'|'.join(listed)}]" if option.domain.metavar == "WORD" else ""
             fits = listed and len(spelled) <= LONGEST_CHOICE
-            more["metavar"] = spelled if fits else found.domain.metavar
+            more["metavar"] = spelled if fits else option.domain.metavar
             says += f" One of {', '.join(listed)}." if spelled and listed and not fits else ""
-            if " " in found.domain.metavar:  # a name and a value
+            if " " in option.domain.metavar:  # a name and a value
                 more["type"] = (str, more["type"])
-            more["show_default"] = found.default not in (None, ())
+            more["show_default"] = option.default not in (None, ())
         if name in PRINTING:  # is for what runs and prints, and not for the function of a command
             more |= {"expose_value": False, "callback": lambda ctx, _, value: ctx.meta.update({name: value})}
-        if found.default is not None or not found.required:
-            more["default"] = found.default
-        super().__init__([*flags, name], multiple=found.many, required=found.required, help=says, **more)
+        if option.default is not None or not option.required:
+            more["default"] = option.default
+        super().__init__([*flags, name], multiple=option.many, required=option.required, help=says, **more)
 
 
 def is_given(ctx: click.Context, text: str) -> bool:
     """Whether a parameter was given: by its name, or with a value ("engine=dask")."""
     name, _, value = text.partition("=")
-    found = ctx.params.get(name)
+    given = ctx.params.get(name)
     if value:
-        return bool(found == value)
-    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE and found is not None
+        return bool(given == value)
+    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE and given is not None
 
 
 def spell_flag(ctx: click.Context, text: str) -> str:
     """A parameter as it is typed, or the name of an argument."""
     name, _, value = text.partition("=")
-    found = next(each for each in ctx.command.params if each.name == name)
-    spelled = found.opts[-1] if isinstance(found, click.Option) else found.human_readable_name
+    parameter = next(each for each in ctx.command.params if each.name == name)
+    spelled = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.human_readable_name
     return f"{spelled} {value}" if value else spelled
 
 

@@ -58,9 +58,9 @@ def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
     evaluation = evaluate_files(load(labels) if is_model else labels, gold, **columns)
     parts: list[Part] = [Facts(list_values({"labels": labels, "gold": gold, **evaluation.to_dict()}))]
     several = isinstance(evaluation, QuestionsEvaluation)
-    for name, found in evaluation.items() if several else [("", evaluation)]:
+    for name, scores in evaluation.items() if several else [("", evaluation)]:
         subject = fit_text(f"{labels}, {name}" if name else labels, 36)
-        parts.append(found.describe(f"{subject} against {fit_text(gold, 34)}"))
+        parts.append(scores.describe(f"{subject} against {fit_text(gold, 34)}"))
     publish(Document("", "", parts))
 
 

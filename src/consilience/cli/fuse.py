@@ -92,10 +92,10 @@ def run_fuse(**typed: Any) -> None:
         elif options.content is not None and tool is None:  # the content of items is no worker's answer
             table, asked["format"] = open_table(source, options.format)
             answers = replace(table, ignored=[*table.ignored, options.content])
-        found = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
+        fused = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
-        several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
-        kind = None if several or is_alone else found.result_.kind
+        several, is_alone = isinstance(fused, Questions), isinstance(fused, Standalone)
+        kind = None if several or is_alone else fused.result_.kind
         if is_alone:
             unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
             refuse("results that are no labels", *unusable)
@@ -107,20 +107,20 @@ def run_fuse(**typed: Any) -> None:
 
         def write_labels(path: str) -> None:
             if kind is not None and target is not None:
-                write_results(found.result_, found.to_frame(), path, target)
+                write_results(fused.result_, fused.to_frame(), path, target)
             elif is_alone or (kind is not None and kind.results == "spans"):
-                write_table(found.to_frame() if is_alone else found.to_spans(), path)
+                write_table(fused.to_frame() if is_alone else fused.to_spans(), path)
             else:
-                found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
+                fused.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
-        workers = pa.table(found.worker_report()) if kind is None else sort_workers(found)
+        workers = pa.table(fused.worker_report()) if kind is None else sort_workers(fused)
         content = None
         if options.content is not None:  # the columns that say which item a row is about, and what it looks like
             formats = {each.name for each in readable_formats()}
             table = open_file(source, format=options.format if options.format in formats else None)
             if options.content not in table.names:
                 raise table.no_column("content", options.content, "content")
-            responses = found.result_.answers
+            responses = fused.result_.answers
             roles = ("item",) if responses.sequences is None else ("sequence", "position")
             names = {role: responses.columns.get(role, role) for role in roles}
             content = {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
@@ -129,18 +129,18 @@ def run_fuse(**typed: Any) -> None:
             {
                 "labels" if kind is None else kind.results: (output, write_labels),
                 "workers": (options.workers_report, partial(write_table, workers)),
-                "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
-                "model": (options.save, partial(found.save, **({"answers": False} if options.no_answers else {}))),
+                "disagreements": (options.disagreements, lambda path: write_table(fused.disagreements(), path)),
+                "model": (options.save, partial(fused.save, **({"answers": False} if options.no_answers else {}))),
             },
-            (options.report, lambda path: api.write_report(found, path, content, *about)),
+            (options.report, lambda path: api.write_report(fused, path, content, *about)),
         )
     what = "Results" if is_alone else "Spans" if kind is not None and kind.results == "spans" else "Labels"
     title, more = f"{what} for {fit_text(name_of(source), 60)}", list[Fact]()
     if kind is None:
-        document = found.overview(title) if is_alone else describe_questions(found, title)
+        document = fused.overview(title) if is_alone else describe_questions(fused, title)
     else:
-        document = describe_fit(found, title, options.undecided, options.all_workers)
-        result, gold = found.result_, found.result_.given.gold
+        document = describe_fit(fused, title, options.undecided, options.all_workers)
+        result, gold = fused.result_, fused.result_.given.gold
         all_known = gold is not None and gold.n_known == result.labels.n_items
         if (
             result.told_confidence is not None
@@ -163,10 +163,10 @@ def settle_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
     names = list(asked.pop("label", ()))
     if any("*" in name for name in names):  # a pattern stands for all columns that are called so
         known = list(map(str, open_table(options.source, options.format)[0].names))
-        found = {name: fnmatch.filter(known, name) if "*" in name else [name] for name in names}
-        for pattern in (name for name in names if not found[name]):
+        matches = {name: fnmatch.filter(known, name) if "*" in name else [name] for name in names}
+        for pattern in (name for name in names if not matches[name]):
             raise click.UsageError(f"No column is called like {pattern!r}. There are {', '.join(map(repr, known))}.")
-        names = list(dict.fromkeys(name for each in found.values() for name in each))
+        names = list(dict.fromkeys(name for each in matches.values() for name in each))
     if again := sorted({name for name in names if names.count(name) > 1}):
         raise click.UsageError(f"--label names {', '.join(map(repr, again))} more than once. Name each question once.")
     if names:
@@ -223,8 +223,8 @@ def run_rank(
         model = api.rank(data, gold=gold, callback=display.show_iteration, **asked)
         display.say("Writing")
         n = N_LISTED if typed["n"] is None else typed["n"]
-        found = model.result_
-        ranking, judges = (build_frame(each, "pyarrow") for each in (found.table, found.judge_table))
+        result = model.result_
+        ranking, judges = (build_frame(each, "pyarrow") for each in (result.table, result.judge_table))
         files = write_together(
             {
                 "ranking": (output, partial(write_table, ranking)),

@@ -42,16 +42,16 @@ SEVERAL, ALONE = "several questions", "results without labels"
 
 def open_labels(path: str) -> tuple[Any, bool]:
     """A saved model of labels, and whether it is of several questions; a ranking, say, is an error."""
-    found = load(path)
-    if isinstance(found, Standalone):
-        problem = f"{path!r} holds a {type(found).__name__}, which has no labels."
+    loaded = load(path)
+    if isinstance(loaded, Standalone):
+        problem = f"{path!r} holds a {type(loaded).__name__}, which has no labels."
         raise InputError(problem, "Compute it again, from all answers.")
-    return found, isinstance(found, Questions)
+    return loaded, isinstance(loaded, Questions)
 
 
-def mark_labels(found: Any, labels: pa.Table) -> pa.Table:
+def mark_labels(model: Any, labels: pa.Table) -> pa.Table:
     """Labels of a model as a table is written: sets of tags as text."""
-    kind = None if isinstance(found, Questions) else found.result_.kind
+    kind = None if isinstance(model, Questions) else model.result_.kind
     return kind.mark(labels) if kind is not None and kind.results == "sets" else labels
 
 
@@ -65,21 +65,21 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
     with Display() as display:
         display.say("Loading")
         version = describe_state(model) if os.path.exists(model) else None  # `load` tells that it is not there
-        found, several = open_labels(model)
-        before = getattr(found, "comparison_", None)
+        fitted, several = open_labels(model)
+        before = getattr(fitted, "comparison_", None)
         if several:
             refuse(SEVERAL, "graph", "changes", "label_by", "content")
         else:
-            found.set_params(**given({"label_by": options.label_by}))
-            check_answers(found.result_)
-            if "callback" in found.get_params():
-                found.set_params(callback=display.show_iteration)
+            fitted.set_params(**given({"label_by": options.label_by}))
+            check_answers(fitted.result_)
+            if "callback" in fitted.get_params():
+                fitted.set_params(callback=display.show_iteration)
         inputs = [source, graph, content, *gold, *([model] if options.save else [])]
         check_outputs([options.output, options.changes, options.workers_report], [save, options.report], inputs)
         display.say("Fitting")
         more = {} if several else {"graph": graph}
-        found.update(source, gold=list(gold) or None, duplicates=options.duplicates, **more)
-        shown = in_arrow(found)
+        fitted.update(source, gold=list(gold) or None, duplicates=options.duplicates, **more)
+        shown = in_arrow(fitted)
         changed: Any = None if several else shown.changes()
         workers = pa.table(shown.worker_report()) if several else sort_workers(shown)
         display.say("Writing")
@@ -94,7 +94,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
                 "labels": (options.output, lambda path: write_table(mark_labels(shown, shown.to_frame()), path)),
                 "changes": (options.changes, partial(write_table, changed)),
                 "workers": (options.workers_report, partial(write_table, workers)),
-                "model": (save, found.save),
+                "model": (save, fitted.save),
             },
             (options.report, lambda path: write_report(shown, path, content, *about)),
         )
@@ -132,16 +132,16 @@ def run_predict(
     """Label the items in a file by what a saved model knows of the workers."""
     check_outputs([output], [], [model, source, graph, *gold])
     loaded, several = open_labels(model)
-    found = in_arrow(loaded)
+    models = in_arrow(loaded)
     if several:
         refuse(SEVERAL, "gold", "label_by", "graph")
-        labels = found.predict(source, as_frame=True)
+        labels = models.predict(source, as_frame=True)
         counts = Counter(labels["question"].to_pylist())
-        figures: dict[str, Any] = {"items": {name: counts[name] for name in found if counts[name]}}
+        figures: dict[str, Any] = {"items": {name: counts[name] for name in models if counts[name]}}
         facts = [Fact("", name, None, plural(n, "item")) for name, n in figures["items"].items()]
     else:
-        found.set_params(**given({"label_by": label_by}))
-        r, known = replace(read_like(found, source), backend="pyarrow"), found.result_.given.answers
+        models.set_params(**given({"label_by": label_by}))
+        r, known = replace(read_like(models, source), backend="pyarrow"), models.result_.given.answers
         n_known = 0 if known is None else int((known.find_items(list(r.key_columns().values())) >= 0).sum())
         if n_known:
             warn_of(
@@ -149,13 +149,13 @@ def run_predict(
                 "from the answers in this file alone.",
                 "To add these answers to the others, use `consilience update`.",
             )
-        labels = found.predict(r, None if graph is None else as_graph(graph, r), list(gold) or None, as_frame=True)
+        labels = models.predict(r, None if graph is None else as_graph(graph, r), list(gold) or None, as_frame=True)
         figures = {"columns": r.columns, "answers": r.n_responses, "items": r.n_items, "workers": r.n_workers}
         sizes = f"{r.n_responses:,} by {plural(r.n_workers, 'worker')} about {plural(r.n_items, 'item')}"
         facts = [Fact("", "Columns" if r.columns else "", None, format_columns(r.columns))]
         facts.append(Fact("", "Answers", None, sizes))
     if output is not None:
-        write_table(mark_labels(found, labels), output)
+        write_table(mark_labels(models, labels), output)
     mean = float(labels["confidence"].to_numpy().mean())  # NaN if nothing checks the answers of the fit
     facts += [
         Fact("mean_confidence", "" if math.isnan(mean) else "Confidence", mean, f"{mean:.3f} on average"),
@@ -168,8 +168,8 @@ def run_predict(
 def run_explain(model: str, item: str, position: str | None) -> None:
     """Say why an item of a saved model has its label."""
     models, several = open_labels(model)
-    found = models.explain(item if position is None else (item, position))
-    listed = {"": found} if isinstance(found, Explanation) else found
+    explanation = models.explain(item if position is None else (item, position))
+    listed = {"": explanation} if isinstance(explanation, Explanation) else explanation
     records = {name: each.to_record() for name, each in listed.items()}
     figures = records.get("", {"questions" if several else "tags": records})
     parts: list[Part] = [Facts(list_values({"model": model, **figures}))]
@@ -184,14 +184,14 @@ def run_report(model: str, output: str, content: str | None, source_kind: str | 
     """Write a report on a saved model."""
     check_page(output)
     check_outputs([], [output], [model, content])
-    found = load(model)
-    if isinstance(found, Questions | Standalone):
-        refuse(SEVERAL if isinstance(found, Questions) else ALONE, "content", "source_kind")
+    loaded = load(model)
+    if isinstance(loaded, Questions | Standalone):
+        refuse(SEVERAL if isinstance(loaded, Questions) else ALONE, "content", "source_kind")
     else:
-        name_source(found, source_kind)
+        name_source(loaded, source_kind)
     given = () if content is None else ("--content", content)
     command = ["consilience", "update", model, *given, "--report", output]
-    write_report(found, output, content, name_page(model), os.path.dirname(content or ""), command)
+    write_report(loaded, output, content, name_page(model), os.path.dirname(content or ""), command)
     publish(Document("", "", [Facts([Fact("model", "", model), Fact("file", "Report", output)])]))
 
 
@@ -214,8 +214,8 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
     """List the items that a person should label next, or the questions that workers should be asked."""
     options = SimpleNamespace(**typed)
     check_outputs([output], [], [model, options.workers, options.asked])
-    found: Any = in_arrow(load(model))
-    several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
+    loaded: Any = in_arrow(load(model))
+    several, is_alone = isinstance(loaded, Questions), isinstance(loaded, Standalone)
     shown, stop = fit_text(model, 40), options.stop
     n = N_LISTED if options.n is None and options.budget is None else options.n
     advice, figures, empty = "", dict[str, Any](), ("Nothing to ask", "nothing is uncertain")
@@ -223,10 +223,10 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
     if is_alone:
         refuse(ALONE, "at_random", "questions", "stop")
-        table, kind, advice = found.next_comparisons(n), "comparisons", "; add a column winner"
+        table, kind, advice = loaded.next_comparisons(n), "comparisons", "; add a column winner"
         title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")
     elif stop is not None:
-        table, kind, kept = found.stop_items(stop), "items", found.result_.undecided(stop)
+        table, kind, kept = loaded.stop_items(stop), "items", loaded.result_.undecided(stop)
         title = f"Items of {shown} to stop paying for, most certain first"
         fact, empty = ("Certain", kept.describe()), ("Nothing to stop", kept.describe())
         figures = {"n_stopped": kept.n_kept, "n_open": kept.n_open, "expected_errors": kept.expected_errors}
@@ -234,13 +234,13 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
         advice = "; fill in its column label"
         if options.questions:
             wishes: dict[str, Any] = {} if several else read_workers(options)
-            table, kind = found.next_questions(n, **wishes), "questions"
+            table, kind = loaded.next_questions(n, **wishes), "questions"
             title, fact = f"Questions of {shown} to ask next", ("Order", "By gain, over all questions.")
             if not several:
                 fact = "Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all"
             empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
         else:
-            table, kind = found.next_items(n, at_random=options.at_random), "items"
+            table, kind = loaded.next_items(n, at_random=options.at_random), "items"
             title, drawn = f"Items of {shown} to label next", table["random"].to_pylist()
             order = "By entropy: first where probabilities are spread most evenly over the classes"
             order += "; some between are drawn at random." if any(drawn) else "."

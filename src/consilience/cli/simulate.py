@@ -161,8 +161,8 @@ def run_demo() -> None:
             command = ["consilience", "fuse", ANSWERS, "--report", REPORT]
             write_report(fused, REPORT, None, f"Demo: {ANSWERS}", "", command, ANSWERS)
 
-    found = [evaluate(model, truth.slice(N_KNOWN)) for model in (vote, fused)]
-    rows = [(says, *(getattr(each, name) for each in found)) for name, says in SCORES.items()]
+    scores = [evaluate(model, truth.slice(N_KNOWN)) for model in (vote, fused)]
+    rows = [(says, *(getattr(each, name) for each in scores)) for name, says in SCORES.items()]
     heads = [Column("", ""), Column("", "majority vote", "figure"), Column("", "consilience", "figure")]
     compared, judged = fused.comparison_, plural(fused.comparison_.n_differ, "label")
     verdict = f"{judged} of the fit and the vote differ. {to_sentence(compared.describe_headline())}"

@@ -119,8 +119,8 @@ class Chart:
         """The picture for the page: with CSS variables for colours, and a text for those who cannot see it."""
         names = {pair[0]: f"var(--{name})" for name, pair in COLOURS.items()}
 
-        def tidy(found: re.Match[str]) -> str:  # of a tag: the picture has one text, and parts of it need none
-            tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", found[0])
+        def tidy(match: re.Match[str]) -> str:  # of a tag: the picture has one text, and parts of it need none
+            tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", match[0])
             tag = re.sub(r'(?<==")#[0-9a-f]{6}(?=")', lambda colour: names.get(colour[0], colour[0]), tag)
             tag = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
             return "" if tag.startswith("<path") and 'd=""' in tag else tag
@@ -284,10 +284,10 @@ def draw_biases(
 
 def draw_curve(title: str, alt: str, confidence: Floats, accuracy: Floats, sizes: NDArray[Any]) -> Chart:
     """How often labels are right against how probable they are said to be."""
-    found = list(zip(confidence.tolist(), accuracy.tolist(), sizes.tolist(), strict=True))
+    points = list(zip(confidence.tolist(), accuracy.tolist(), sizes.tolist(), strict=True))
     rows: list[Spec] = [{"line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
-    rows += [{"line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)} for x, y, n in found]
-    table = [(f"{x:.1%}", f"{y:.1%}", int(n)) for x, y, n in found]
+    rows += [{"line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)} for x, y, n in points]
+    table = [(f"{x:.1%}", f"{y:.1%}", int(n)) for x, y, n in points]
     return Chart(title, alt, fill("curve", rows=rows), ("Confidence", "Share of right labels", "Items"), table)
 
 

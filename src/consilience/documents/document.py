@@ -187,14 +187,14 @@ class Document:
         >>> [text.sentences for text in document.find(Text)]
         [['Outside.'], ['Inside.']]
         """
-        found, parts = list[Wanted](), list(self.parts)
+        matches, parts = list[Wanted](), list(self.parts)
         for part in parts:  # which grows
-            found += [part] if isinstance(part, kind) else []
+            matches += [part] if isinstance(part, kind) else []
             if isinstance(part, tuple):
                 parts += [each for column in part for each in column]
             elif isinstance(part, Section):
                 parts += part.parts
-        return found
+        return matches
 
 
 # A tuple holds columns of parts, side by side where there is room. A list holds findings, the most serious first, which

@@ -33,7 +33,7 @@ from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.hidden_answers import raise_to
 from ..inference.labels import collect_votes
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..planning import choose_next_items
@@ -137,17 +137,17 @@ class View:
         else:
             with open_engine(None) as engine:
                 unvoted = r.vote_shares() if r.silence_counts else np.full(r.n_classes, 1 / r.n_classes)
-                self.vote = collect_votes(engine, Source(r), unvoted)[0]
+                self.vote = collect_votes(engine, Observations(r), unvoted)[0]
         votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
         self.is_voted = np.asarray((votes > 0) | r.silence_counts)
         fewer = self.vote[np.arange(r.n_items), codes] < self.vote.max(axis=1) - 1e-12
         self.differs = np.asarray(fewer & self.is_voted & ~self.is_known)
         self.blind: Floats | None = None
-        found = result.calibrated
+        calibrated = result.calibrated
         if result.model == "MajorityVote":
             self.blind = self.vote[self.is_known]
-        elif found is not None and found.blind is not None and len(found.blind) == self.is_known.sum():
-            self.blind = raise_to(found.blind, found.found.power_before)
+        elif calibrated is not None and calibrated.blind is not None and len(calibrated.blind) == self.is_known.sum():
+            self.blind = raise_to(calibrated.blind, calibrated.calibration.power_before)
         self._content = None if content is None else find_content(content, r)
         self._folder, self._open = folder, cache(open_content)  # a picture is made small once
 
@@ -298,7 +298,7 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
 
 def describe_known(view: View) -> list[Part]:
     """What known labels say of the others: what the answers alone say of the same items, and how that is judged."""
-    gold, blind, found = view.result.given.gold, view.blind, view.result.calibrated
+    gold, blind, calibrated = view.result.given.gold, view.blind, view.result.calibrated
     if gold is None or not view.is_known.any():
         return []
     rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
@@ -322,8 +322,13 @@ def describe_known(view: View) -> list[Part]:
             right, at_random = (codes == truth)[drawn], "" if drawn.all() else " that were drawn at random"
             share = f"{right.sum():,} of {plural(len(right), 'known item')}{at_random} ({right.mean():.1%})"
             words.append(f"The answers alone are right about {share}.")
-    n_gold = 0 if found is None else found.found.n_gold
-    if found is not None and is_told and 0 < n_gold < LEAST_KNOWN and found.found.power < found.found.power_before:
+    n_gold = 0 if calibrated is None else calibrated.calibration.n_gold
+    if (
+        calibrated is not None
+        and is_told
+        and 0 < n_gold < LEAST_KNOWN
+        and calibrated.calibration.power < calibrated.calibration.power_before
+    ):
         counts = f"{plural(n_gold, 'known label')} {'counts' if n_gold == 1 else 'count'} as drawn at random"
         words.append(f"Only {counts}. So few say little about the other items, and probabilities are lowered.")
     return [Text(words)]

@@ -19,7 +19,7 @@ from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..errors import join_names, plural, to_sentence
 from ..formats import find_by_name
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tags import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
@@ -94,11 +94,11 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     remedy : str
         With what known labels are given.
     """
-    found: Result = model.result_
-    kind, r, names, course = found.kind, found.given.answers, found.names, found.course  # no r: not in the file
-    compared, told, calibrated = found.comparison, found.told_confidence, found.calibrated
-    n_known = 0 if found.given.gold is None else found.given.gold.n_known
-    all_known = n_known == found.labels.n_items > 0
+    result: Result = model.result_
+    kind, r, names, course = result.kind, result.given.answers, result.names, result.course  # no r: not in the file
+    compared, told, calibrated = result.comparison, result.told_confidence, result.calibrated
+    n_known = 0 if result.given.gold is None else result.given.gold.n_known
+    all_known = n_known == result.labels.n_items > 0
     words = {} if compared is None else compared.describe(f"{kind.judged}s")
     if all_known and words:
         words = {"verdict": ALL_KNOWN, "alpha": words["alpha"]}
@@ -121,24 +121,24 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
     shown += ["labels by median"] if parameters.get("label_by") == "median" else []
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
-    n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else kind.size(r)
+    n_items, n_answers = (result.labels.n_items, int(result.n_answers.sum())) if r is None else kind.size(r)
     by = f"{n_answers:,} by {plural(len(names.workers), 'worker')} about {plural(n_items, 'item')}"
-    blocked = found.left_out
+    blocked = result.left_out
     left_out = None if blocked is None else dict(zip(("workers", "answers"), blocked, strict=True))
     facts += [
         Fact("columns", renamed, columns, format_columns(columns)),
         Fact("format", "Format", form, f"{form}: {titles[form]}" if form else ""),
-        Fact("model", "Model", found.model, f"{found.model} ({', '.join(shown)})" if shown else found.model),
+        Fact("model", "Model", result.model, f"{result.model} ({', '.join(shown)})" if shown else result.model),
         Fact("parameters", "", parameters),
         Fact("answers", "Answers", n_answers, by),
         Fact("workers", "", len(names.workers)),
         Fact("items", "", n_items),
         Fact("left_out", "Left out", left_out, describe_left_out(*blocked) if blocked else ""),
-        Fact("source_kind", "", found.source_kind),
+        Fact("source_kind", "", result.source_kind),
     ]
 
     # What can be true, and what came of it.
-    made, summary = (None if r is None else kind.summarise(r, found, True)) or (None, "")
+    made, summary = (None if r is None else kind.summarise(r, result, True)) or (None, "")
     tags, spans = (made if kind.name == name else None for name in ("tags", "spans"))
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
     listed = f"{len(classes)}: {name_classes(classes)}."
@@ -147,14 +147,14 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("tags", "" if tags is None else "Tags", tags, listed),
         *([] if tags is None else [Fact("", "Sets", None, summary)]),
     ]
-    scale, said = found.scale_check, ""
+    scale, said = result.scale_check, ""
     if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
         said = (
             "" if scale.ordered else f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
         )
     order = None if scale is None else {**asdict(scale), "explanation": str(scale)}
     facts.append(Fact("scale", "Order" if said else "", order, said))
-    soft = None if found.soft_check is None else str(found.soft_check)
+    soft = None if result.soft_check is None else str(result.soft_check)
     facts.append(Fact("soft", "Soft votes", soft, to_sentence(soft) if soft else ""))
     others, said = None, ""
     outside = np.empty(0, np.int64) if r is None else np.flatnonzero(lookup(names.classes, to_column(r.labels)) < 0)
@@ -162,7 +162,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         counts = count_codes(r.label, r.n_labels)[outside]
         strange = r.labels[outside[np.argsort(-counts, kind="stable")]].tolist()
         others = {"answers": round(counts.sum()), "labels": strange}
-        meaning = "have no vote" if found.model == "MajorityVote" else "still are evidence"
+        meaning = "have no vote" if result.model == "MajorityVote" else "still are evidence"
         said = f"{name_classes(strange)}, in {plural(others['answers'], 'answer')}. Such answers {meaning}."
     facts.append(Fact("outside_classes", "Not classes", others, said))
     facts.append(Fact("spans", "Spans", spans, "" if spans is None else summary))
@@ -201,24 +201,26 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     )
     facts.append(Fact("converged", "", course.converged))
     chain, field = Fact("chain", "", None), Fact("field", "", None)
-    if found.is_network:
-        explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
+    if result.is_network:
+        explanation = model.explain_coupling() if result.graph_check is None else str(result.graph_check)
         unit, listeners, heard = model._usual_weight, model.listeners, ""
         if listeners == "unanswered":
-            explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
+            explanation += f" {describe_limit(bool(Observations(result.answers).find_answered().all()), 'The graph')}"
             heard = ", for items that nobody answered"
         coupling = {
-            "coupling": found.coupling,
+            "coupling": result.coupling,
             "usual_weight": unit,
             "listeners": listeners,
             "explanation": explanation,
         }
-        text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{describe_usual(unit)}{heard}"
+        text = (
+            f"coupling {(result.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{describe_usual(unit)}{heard}"
+        )
         field = Fact("field", "Graph", coupling, to_sentence(text) if describe_usual(unit) else text)
-    elif found.coupling is not None:
-        coupling = {"coupling": found.coupling, "explanation": model.explain_coupling()}
-        chain = Fact("chain", "Chain", coupling, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
-    taught, said = None if found.guidance is None else found.guidance.findings, ""
+    elif result.coupling is not None:
+        coupling = {"coupling": result.coupling, "explanation": model.explain_coupling()}
+        chain = Fact("chain", "Chain", coupling, f"coupling {result.coupling:g}, from 0 (independent items) to 1")
+    taught, said = None if result.guidance is None else result.guidance.findings, ""
     if taught is not None:
         said = taught.describe()
     facts += [
@@ -226,9 +228,9 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         field,
         Fact("features", "Features", None if taught is None else {**taught._asdict(), "explanation": said}, said),
         Fact("smoothing", "", course.smoothing),
-        Fact("power", "", None if calibrated is None else calibrated.found.power),
+        Fact("power", "", None if calibrated is None else calibrated.calibration.power),
         Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
-        Fact("copies", "", [names.workers[group].tolist() for group in found.copies]),
+        Fact("copies", "", [names.workers[group].tolist() for group in result.copies]),
     ]
     return facts
 
@@ -304,11 +306,11 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
 # ------------------------------------------------------------------------------------------------------------- items
 
 
-def list_least_certain(found: Result) -> list[Part]:
+def list_least_certain(result: Result) -> list[Part]:
     """The items with the lowest confidence, each with the class that came second; of sets the tag that is in doubt."""
-    if found.told_confidence is None:
+    if result.told_confidence is None:
         return [Table("least_certain", "", [], [])]
-    kind, labels = found.kind, found.labels
+    kind, labels = result.kind, result.labels
     is_set = kind.results == "sets"
     records: list[Record] = []
     if is_set:
@@ -345,29 +347,31 @@ def list_least_certain(found: Result) -> list[Part]:
     return table
 
 
-def list_first_labels(found: Result, most: int) -> Table:
+def list_first_labels(result: Result, most: int) -> Table:
     """The first labels with their confidence."""
-    labels = found.labels.part(slice(most))
+    labels = result.labels.part(slice(most))
     columns = [*(Column(name, name) for name in labels.keys), Column("label", "label")]
     columns.append(Column("confidence", "confidence", "figure"))
     listed = {**labels.keys, "label": to_column(labels.values), "confidence": to_column(labels.shown_confidence)}
     rows = build_frame(listed, "pyarrow").to_pylist()
-    return Table("labels", "", columns, rows, found.labels.n_items - labels.n_items)
+    return Table("labels", "", columns, rows, result.labels.n_items - labels.n_items)
 
 
 # ----------------------------------------------------------------------------------------------- several questions
 
 
-def describe_questions(found: Any, title: str = "") -> Document:
+def describe_questions(questions: Any, title: str = "") -> Document:
     """The overview of several questions to the same workers, with that of each."""
-    documents = [describe_fit(model, name) for name, model in found.items()]
-    blocked = max((len(each.result_.blocked) for each in found.values() if each.result_.blocked is not None), default=0)
-    shared, workers = found.shared_, pa.table(found.worker_report()).to_pylist()
+    documents = [describe_fit(model, name) for name, model in questions.items()]
+    blocked = max(
+        (len(each.result_.blocked) for each in questions.values() if each.result_.blocked is not None), default=0
+    )
+    shared, workers = questions.shared_, pa.table(questions.worker_report()).to_pylist()
     facts = [
-        Fact("", "Questions", None, f"{len(found)}"),
+        Fact("", "Questions", None, f"{len(questions)}"),
         Fact("", "Left out" if blocked else "", None, plural(blocked, "blocked worker")),
         Fact("sharing", "", None if shared is None else {"own": shared.own, "easiness": shared.easiness}),
-        Fact("explanation", "", found.explain_sharing()),
+        Fact("explanation", "", questions.explain_sharing()),
         Fact("workers", "", workers),
     ]
     suspects = sorted((row for row in workers if (row["chance"] or 0.0) >= SUSPECT), key=lambda row: -row["chance"])
@@ -378,14 +382,14 @@ def describe_questions(found: Any, title: str = "") -> Document:
         who = "Who may answer without looking, over all questions"
         listed = [Table("", who, heads, suspects[:N_SUSPECTS], len(suspects[N_SUSPECTS:]))]
         listed.append(Text(["Leave out those above .9 with --block FILE, a table with a column worker."]))
-    table = replace(tabulate_questions(found, {}), key="", title="")
-    return Document(title, "", [Facts(facts), table, Text([found.explain_sharing()]), *documents, *listed])
+    table = replace(tabulate_questions(questions, {}), key="", title="")
+    return Document(title, "", [Facts(facts), table, Text([questions.explain_sharing()]), *documents, *listed])
 
 
-def tabulate_questions(found: Any, verdicts: Mapping[str, str]) -> Table:
+def tabulate_questions(questions: Any, verdicts: Mapping[str, str]) -> Table:
     """The questions: what can be true, how many items and answers there are, and how sure the labels are."""
     rows = []
-    for name, model in found.items():
+    for name, model in questions.items():
         values = {each.key: each.value for each in list_facts(model)}
         tags, compared, told = values["tags"], values["comparison"], values["mean_confidence"]
         sizes = len(values["classes"]), values["items"], values["answers"]

@@ -41,21 +41,21 @@ N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
 
 def describe_page(view: View, title: str) -> Document:
     """The page on a fitted model."""
-    found, r, compared = view.result, view.answers, view.result.comparison
-    kind = found.kind
+    result, r, compared = view.result, view.answers, view.result.comparison
+    kind = result.kind
     labels = f"{kind.judged}s" if kind.results == "labels" or kind.judged != "label" else f"labels of {kind.item}s"
-    headline, lead, badge, level, is_told = judge_labels(view, labels)
+    headline, lead, badge, level, is_told = describe_trust(view, labels)
 
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), kind.places[0])}"
     counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, kind.item)
-    blocked, n_known = found.left_out, int(view.is_known.sum())
+    blocked, n_known = result.left_out, int(view.is_known.sum())
     facts = [
         Fact("items", "Items", r.n_items, f"{counted}{sequences}"),
         Fact("workers", "Workers", r.n_workers, format="count"),
-        Fact("answers", "Answers", int(found.n_answers.sum()), format="count"),
+        Fact("answers", "Answers", int(result.n_answers.sum()), format="count"),
         Fact("classes", "Classes", r.n_classes, format="count"),
-        Fact("model", "Model", found.model),
-        Fact("rule", "Labels", None, "medians of the probabilities" if found.labels.rule == "median" else ""),
+        Fact("model", "Model", result.model),
+        Fact("rule", "Labels", None, "medians of the probabilities" if result.labels.rule == "median" else ""),
         Fact("left_out", "Left out", None, "" if blocked is None else describe_left_out(*blocked)),
         Fact("gold", "Known labels" if n_known else "", n_known, format="count"),
         Fact("silence", "Silence", None, "counts as an answer" if r.silence_counts else ""),
@@ -69,7 +69,7 @@ def describe_page(view: View, title: str) -> Document:
             distance = "" if compared.alpha_level == "nominal" else f", {compared.alpha_level} distance"
             meaning = f"0: chance, 1: all agree{distance}"
             figures.append(Fact("alpha", "Agreement of workers", compared.alpha, "", "number", meaning))
-    value, low, high = found.expected_accuracy
+    value, low, high = result.expected_accuracy
     if compared is not None:
         value, low, high = (getattr(compared, f"expected_accuracy{end}") for end in ("", "_low", "_high"))
     are_levels = compared is not None and not math.isnan(compared.within_one)
@@ -84,7 +84,7 @@ def describe_page(view: View, title: str) -> Document:
         figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
 
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
-    more, results = "" if compared is None else compared.describe_more(), kind.summarise(r, found, is_told)
+    more, results = "" if compared is None else compared.describe_more(), kind.summarise(r, result, is_told)
     parts += [Text([to_sentence(more)], link="review")] if more else []
     parts += [] if results is None else [Text([results[1]])]
     parts += [Facts(figures, "figures")] if figures else []
@@ -94,15 +94,15 @@ def describe_page(view: View, title: str) -> Document:
     return Document(title, headline, parts, badge, level)
 
 
-def judge_labels(view: View, called: str = "labels") -> tuple[str, list[str], str, Any, bool]:
+def describe_trust(view: View, called: str = "labels") -> tuple[str, list[str], str, Any, bool]:
     """Whether to trust the labels, as the comparison with majority vote tells.
 
     It is a headline, what this rests on, how labels compare with the vote and how that is shown, and whether
     probabilities can be relied on as far as the headline says.
     """
-    found, r, compared = view.result, view.answers, view.result.comparison
-    labels = f"{found.labels.n_items:,} {called}"
-    is_told = found.calibrated is not None
+    result, r, compared = view.result, view.answers, view.result.comparison
+    labels = f"{result.labels.n_items:,} {called}"
+    is_told = result.calibrated is not None
     lead = [] if is_told else [UNCALIBRATED]
     test = [] if compared is None else [to_sentence(compared.describe_test(figures=False))]
     # Where nothing can be said of the labels.
@@ -110,7 +110,7 @@ def judge_labels(view: View, called: str = "labels") -> tuple[str, list[str], st
         return "There is only one class, so every label is the same.", [], "", "care", False
     if view.is_known.all():
         return "The label of every item is known, so nothing was fused.", [], "", "care", False
-    if found.model == "MajorityVote":
+    if result.model == "MajorityVote":
         headline = "These labels come from a majority vote, which trusts every worker equally."
         return headline, [UNCALIBRATED, "So it is not known how many are right."], "", "care", False
     if any(finding.kind == "unchecked" for finding in view.findings):
@@ -148,14 +148,14 @@ def describe_confidence(view: View) -> list[Part]:
 
     Nothing if confidences are not told.
     """
-    chart, found, reliability = draw_confidence(view), view.result, draw_by_gold(view)
+    chart, result, reliability = draw_confidence(view), view.result, draw_by_gold(view)
     if chart is None:
         return []
     kept: Table | None = None
-    if judge_labels(view)[-1]:  # how many labels have at least some confidence, and how many of these may be right
+    if describe_trust(view)[-1]:  # how many labels have at least some confidence, and how many of these may be right
         columns = [Column("confidence", "Confidence at least"), Column("kept", "Labels kept", "percent")]
         columns.append(Column("right", "Expected to be right", "percent"))
-        rows, confidence = [], found.labels.confidence
+        rows, confidence = [], result.labels.confidence
         for limit in UNDECIDED:
             chosen = confidence[confidence >= limit]
             rows.append((f"{limit:.0%}", len(chosen) / len(confidence), chosen.mean() if len(chosen) else None))
@@ -164,14 +164,14 @@ def describe_confidence(view: View) -> list[Part]:
     parts: list[Part] = [([chart], beside)]
     if (
         kept is not None
-        and found.names.positions is None
-        and (found.comparison is None or (found.comparison.like_record and not found.comparison.n_known))
+        and result.names.positions is None
+        and (result.comparison is None or (result.comparison.like_record and not result.comparison.n_known))
     ):
         parts.append(Text([SHARED_ERRORS], quiet=True))
     if kept is not None and reliability is not None:
         parts.append(Section(kept.title, [kept]))
-    origin = [] if found.calibrated is None else [view.model.result_.explain_calibration()]
-    origin += [] if found.guidance is None else [found.guidance.findings.describe()]
+    origin = [] if result.calibrated is None else [view.model.result_.explain_calibration()]
+    origin += [] if result.guidance is None else [result.guidance.findings.describe()]
     if origin:
         parts.append(Section("Where the probabilities come from", [Text([each]) for each in origin]))
     return parts
@@ -287,15 +287,15 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
 # -------------------------------------------------------------------------------------------------- several questions
 
 
-def describe_questions_page(found: Any, title: str) -> Document:
+def describe_questions_page(questions: Any, title: str) -> Document:
     """Several questions: how they compare with majority vote, who answers without looking, and each by itself."""
-    documents = {name: describe_page(View(model), name) for name, model in found.items()}
+    documents = {name: describe_page(View(model), name) for name, model in questions.items()}
     links = [f"question-{n}" for n in range(len(documents))]
-    table = tabulate_questions(found, {name: each.badge or each.headline for name, each in documents.items()})
+    table = tabulate_questions(questions, {name: each.badge or each.headline for name, each in documents.items()})
     columns = [replace(each, name=each.name.capitalize()) for each in table.columns]
     table = replace(table, columns=columns, links=links)
 
-    workers = sorted(pa.table(found.worker_report()).to_pylist(), key=lambda row: -(row["chance"] or 0.0))
+    workers = sorted(pa.table(questions.worker_report()).to_pylist(), key=lambda row: -(row["chance"] or 0.0))
     heads = [
         Column("worker", "Worker"),
         Column("answers", "Answers", "count"),
@@ -329,4 +329,4 @@ def describe_questions_page(found: Any, title: str) -> Document:
     for link, (name, document), menu in zip(links, documents.items(), menus, strict=True):
         sections.append(Section(to_name(name), [document], link, menu))
     headline = f"{plural(len(documents), 'question')}. {counted}."
-    return Document(title, headline, [Facts(facts), Text([found.explain_sharing()]), *sections])
+    return Document(title, headline, [Facts(facts), Text([questions.explain_sharing()]), *sections])

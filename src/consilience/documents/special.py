@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values, spell_surrogates, to_values
 from ..answers.tagging import are_tags, find_runs, split_tag
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures.sets import SetsParameters
 from ..kinds.tags import TagsKind, report_tags
 from ..planning import find_entropy
@@ -49,11 +49,11 @@ def describe_sequences(view: View) -> list[Part]:
 
 def draw_transitions(view: View) -> Chart | None:
     """Which label follows which; None if that was not learned."""
-    found, sequences = view.result, view.answers.sequences
-    if found.model != "HiddenMarkov" or sequences is None or view.answers.n_items == len(sequences):
+    result, sequences = view.result, view.answers.sequences
+    if result.model != "HiddenMarkov" or sequences is None or view.answers.n_items == len(sequences):
         return None
-    transition, prior = np.asarray(view.model.transition_), found.prior
-    size = np.bincount(found.labels.codes, minlength=len(view.classes)).astype(float)
+    transition, prior = np.asarray(view.model.transition_), result.prior
+    size = np.bincount(result.labels.codes, minlength=len(view.classes)).astype(float)
     place, names = merge_rare(size, view.classes, MOST_CLASSES)
     table = np.zeros((len(names), len(names)))
     np.add.at(table, (place[:, None], place), transition * np.maximum(prior, 1e-12)[:, None])
@@ -68,14 +68,14 @@ def list_examples(view: View) -> list[dict[str, Any]]:
     Of each there is the track of each worker, cell by cell (text, colour, and whether it differs from the fused label);
     or the text with the fused spans, and with those of each worker, in pieces (text, label and colour).
     """
-    r, found = view.answers, view.result
+    r, result = view.answers, view.result
     assert r.sequences is not None
     starts, length = r.sequences.offsets[:-1], np.diff(r.sequences.offsets)
     eligible = np.flatnonzero(length > 0)
     if not len(eligible):
         return []
     differs = np.add.reduceat(np.append(view.differs, False).astype(np.int64), starts)[eligible]
-    doubt = np.add.reduceat(np.append(find_entropy(found.labels.posterior), 0.0), starts)[eligible] / length[eligible]
+    doubt = np.add.reduceat(np.append(find_entropy(result.labels.posterior), 0.0), starts)[eligible] / length[eligible]
     fits = length[eligible] <= LONGEST
     alone = np.add.reduceat(np.append(view.n_answers, 0), starts)[eligible] < 2 * length[eligible]
     order = np.lexsort((-doubt, -differs, ~fits, alone))
@@ -84,7 +84,7 @@ def list_examples(view: View) -> list[dict[str, Any]]:
     cells, label_cells = (
         [name if len(name) <= 8 else f"{name[:7]}…" for name in each] for each in (view.classes, view.labels)
     )
-    are_texts = found.kind.read(0) is not None and are_tags(found.names.classes)
+    are_texts = result.kind.read(0) is not None and are_tags(result.names.classes)
     examples = list[dict[str, Any]]()
     for sequence in eligible[order[:N_EXAMPLES]].tolist():
         start, end = r.sequences.offsets[sequence : sequence + 2].tolist()
@@ -92,15 +92,15 @@ def list_examples(view: View) -> list[dict[str, Any]]:
         # The label that each worker gave to each of these items, -1 for none.
         here = slice(int(r.offsets[start]), int(r.offsets[stop]))
         workers, place = np.unique(r.worker[here], return_inverse=True)
-        said, fused = np.full((len(workers), stop - start), -1), found.labels.codes[start:stop]
+        said, fused = np.full((len(workers), stop - start), -1), result.labels.codes[start:stop]
         said[place, r.item_of_answer()[here] - start] = r.label[here]
         shown = [(view.workers[m], codes) for m, codes in zip(workers.tolist(), said, strict=True)][:MOST_TRACKS]
         example: dict[str, Any] = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0])}
         example["more_workers"] = len(workers) - len(shown)
         if are_texts:
-            passage = found.kind.read(sequence)
+            passage = result.kind.read(sequence)
             assert passage is not None
-            example["text"] = mark_spans(passage, fused, view.classes, found.names.classes, colours)
+            example["text"] = mark_spans(passage, fused, view.classes, result.names.classes, colours)
             example["readers"] = [
                 (name, mark_spans(passage, codes, view.labels, r.labels, by_label)) for name, codes in shown
             ]
@@ -171,7 +171,7 @@ def describe_network(view: View) -> list[Part]:
     if check is not None:
         words = [str(check)]
         if is_field and view.model.listeners == "unanswered":
-            words.append(describe_limit(bool(Source(view.answers).find_told().all()), "The graph"))
+            words.append(describe_limit(bool(Observations(view.answers).find_answered().all()), "The graph"))
         rows += [
             ("Coupling on a shuffled graph", check.shuffled_coupling, "number"),
             ("Neighbours of an item, on average", check.degree, "number"),
@@ -191,10 +191,12 @@ def describe_network(view: View) -> list[Part]:
 
 def report_each_tag(view: View) -> dict[str, Any]:
     """The columns of the table of tags."""
-    found = view.result
-    shares = cast(SetsParameters, found.learned.structure).shares
-    counts = found.learned.further["_tag_counts"]
-    return {name: to_values(column) for name, column in report_tags(cast(TagsKind, found.kind), shares, counts).items()}
+    result = view.result
+    shares = cast(SetsParameters, result.learned.structure).shares
+    counts = result.learned.further["_tag_counts"]
+    return {
+        name: to_values(column) for name, column in report_tags(cast(TagsKind, result.kind), shares, counts).items()
+    }
 
 
 def describe_tags(view: View) -> list[Part]:

@@ -84,12 +84,12 @@ def list_problems(documents: Mapping[str, Document], width: int, describe: Descr
     """The findings of documents by the question that each is about; of the only one by nothing."""
     problems: dict[str, list[str]] = {}
     for question, document in documents.items():
-        for finding in (each for found in document.find(list) for each in found):
+        for finding in (each for findings in document.find(list) for each in findings):
             record = describe(finding, question)
             if not record["warned"]:
                 problems.setdefault(record["problem"], []).extend([fit_text(question, NARROWEST)] if question else [])
-    found = [f"{', '.join(names)}: {problem}" if names else problem for problem, names in problems.items()]
-    said = [f"{'    ' if n else '  - '}{line}" for each in found for n, line in enumerate(wrap(each, width - 4))]
+    findings = [f"{', '.join(names)}: {problem}" if names else problem for problem, names in problems.items()]
+    said = [f"{'    ' if n else '  - '}{line}" for each in findings for n, line in enumerate(wrap(each, width - 4))]
     return [bold("What needs attention"), *said] if said else []
 
 

@@ -122,7 +122,7 @@ def tabulate(view: View) -> list[Row]:
     often it is true of the items that the worker answered, as the fit expects. Nothing is said of a difference below
     two standard errors, nor of a worker with few answers.
     """
-    found, report, n = view.result, view.result.workers, len(view.workers)
+    result, report, n = view.result, view.result.workers, len(view.workers)
     klass, biases = view.answers.class_of_label, [""] * n
     named, n_answers = np.flatnonzero(klass >= 0), view.said.sum(axis=1)
     if len(named):
@@ -138,7 +138,7 @@ def tabulate(view: View) -> list[Row]:
     nothing: list[Any] = [None] * n
     columns = dict.fromkeys(("bias", "bias_low", "bias_high", "spread", "sureness"), nothing)
     columns |= {name: to_values(column).tolist() for name, column in report.items()}
-    moved = [] if found.drift is None else [found.drift[name] for name in ("change", "change_low", "change_high")]
+    moved = [] if result.drift is None else [result.drift[name] for name in ("change", "change_low", "change_high")]
     drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True)) or nothing
     kinds, accuracies = (each.tolist() for each in rank_attention(report))
     rows = []

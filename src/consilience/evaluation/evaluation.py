@@ -148,12 +148,12 @@ class QuestionsEvaluation(dict[str, Evaluation]):
     """How good the labels of several questions are: an `Evaluation` of each that is known."""
 
     def __repr__(self) -> str:
-        lines = [f"    {name!r}: {found!r}" for name, found in self.items()]
+        lines = [f"    {name!r}: {scores!r}" for name, scores in self.items()]
         return "\n".join([f"QuestionsEvaluation({len(self)}):", *lines])
 
     def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts, by question."""
-        return {"questions": {name: found.to_dict() for name, found in self.items()}}
+        return {"questions": {name: scores.to_dict() for name, scores in self.items()}}
 
 
 def mean_gap(chance: Floats, is_right: Any) -> float:

@@ -142,10 +142,10 @@ def evaluate(
         return ranked
     answered: Mapping[str, str] = {}  # the columns of answers by role, in which known labels may name items, too
     if isinstance(labels, Model):
-        given_answers, found = labels.result_.given.answers, labels.result_.names
+        given_answers, vocabularies = labels.result_.given.answers, labels.result_.names
         answered = {} if given_answers is None else given_answers.columns
-        if found.positions is not None and ordered is not False:
-            ordered, classes = True, found.classes.tolist() if classes is None else classes
+        if vocabularies.positions is not None and ordered is not False:
+            ordered, classes = True, vocabularies.classes.tolist() if classes is None else classes
     if are_sets(labels, separator):
         return evaluate_sets(labels, gold, separator, answered)
 
@@ -192,11 +192,11 @@ def split_labels(labels: object, label: str | None) -> dict[str, Any] | None:
     if "label" in table.names or not wide:
         return None
     before = list(table.names)[: list(table.names).index(wide[0])]
-    found = {}
+    tables = {}
     for name in wide:
         columns = {**dict(zip(before, before, strict=True)), "label": name, "confidence": f"{name}{CONFIDENCE}"}
-        found[name] = open_frame({title: table.read(source) for title, source in columns.items()})
-    return found
+        tables[name] = open_frame({title: table.read(source) for title, source in columns.items()})
+    return tables
 
 
 def _list_texts(labels: object) -> set[str]:
@@ -240,13 +240,13 @@ def compare_labels(
     row, gold_row = _match(table, keys, known_table, known_keys, known_labels)
     both = row >= 0
     # The classes that have a column of probabilities, unless all of these are empty.
-    found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
+    columns = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
     shown, posterior = list[str](), None
-    if any(len(find_missing(table.read(name))) < table.n_rows for name in found):
-        for name in found:
+    if any(len(find_missing(table.read(name))) < table.n_rows for name in columns):
+        for name in columns:
             table.values(name, "Every label needs its probabilities.")
-        shown = list(found.values())
-        posterior = np.column_stack([read_figures(table, name)[row[both]] for name in found])
+        shown = list(columns.values())
+        posterior = np.column_stack([read_figures(table, name)[row[both]] for name in columns])
     if normalise and posterior is not None:
         spelled = [str(spell(name)) for name in shown]
         shown = list(dict.fromkeys(spelled))

@@ -24,8 +24,8 @@ def evaluate_ranking(labels: object, known: object) -> Evaluation | None:
     """
     log_tie = None  # the weight of ties, which a table does not tell
     if isinstance(labels, BradleyTerry):
-        found = labels.result_
-        candidates, score, part, log_tie = found.candidates, found.score, found.part, found.log_tie
+        result = labels.result_
+        candidates, score, part, log_tie = result.candidates, result.score, result.part, result.log_tie
     else:
         ranking = open_frame(labels, "the ranking") if is_table(labels) else None
         if ranking is None or any(ranking.find_usual(role) is not None for role in ("item", "label", "sequence")):

@@ -49,35 +49,35 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
     return labels, gold
 
 
-def evaluate_spans(found: object, gold: Spans) -> Evaluation:
+def evaluate_spans(spans: object, gold: Spans) -> Evaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
-    if not isinstance(found, Spans):
+    if not isinstance(spans, Spans):
         raise InputError(
-            f"Known spans can judge a fitted model, a Spans, or a table of spans. Got {shorten(found)} instead.",
+            f"Known spans can judge a fitted model, a Spans, or a table of spans. Got {shorten(spans)} instead.",
             "Give the fused model.",
         )
     known, known_documents = find_truth(gold)
-    place = match_documents(found, gold)  # of the documents of one side among those of the other
-    if found.gold is not None and not len(found.workers):  # from a table, which does not say what was read
-        marks, read = found.gold, known_documents
+    place = match_documents(spans, gold)  # of the documents of one side among those of the other
+    if spans.gold is not None and not len(spans.workers):  # from a table, which does not say what was read
+        marks, read = spans.gold, known_documents
     else:
-        names = found.workers.tolist()
+        names = spans.workers.tolist()
         if len(names) > 1 and FUSED not in names:
             raise InputError(
                 f"These are the spans of {plural(len(names), 'worker')}: {listing(names)}.",
                 "Give the fused model, or the spans of one worker.",
             )
         worker = names.index(FUSED) if FUSED in names else 0  # a file may have fused spans beside those of workers
-        marks = pick_marks(found.marks, np.flatnonzero(found.marks.worker == worker))
-        read = place[found.readings[found.readings[:, 1] == worker, 0]]
+        marks = pick_marks(spans.marks, np.flatnonzero(spans.marks.worker == worker))
+        read = place[spans.readings[spans.readings[:, 1] == worker, 0]]
         n_absent = int((place < 0).sum())
         if n_absent:
             are = "is" if n_absent == 1 else "are"
             warn_of(f"{plural(n_absent, 'document')} {are} not among those whose spans are known.")
     marks = pick_marks(marks, np.flatnonzero(np.isin(place[marks.document], known_documents)))
-    types = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
+    types = sorted({*map(str, gold.labels.tolist()), *map(str, spans.labels.tolist())})
     truth, _ = _list_rows(known, gold, np.arange(len(gold.documents)), types)
-    said, confidence = _list_rows(marks, found, place, types)
+    said, confidence = _list_rows(marks, spans, place, types)
     figures: dict[str, float | None] = {
         "n_documents": len(known_documents),
         "n_unanswered": len(np.setdiff1d(known_documents, read)),

@@ -55,9 +55,9 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
     there = np.flatnonzero(row >= 0)
     if not len(there):
         raise InputError("No item with a known set has a fused one.", "Check that ids are written in the same way.")
-    found, truth = sets[row[there]], sets[len(said) + there]
+    fused, truth = sets[row[there]], sets[len(said) + there]
     figures: dict[str, float | None] = {"n_items": len(there), "n_unanswered": len(row) - len(there)}
-    figures["exact"] = float((found == truth).all(axis=1).mean())
+    figures["exact"] = float((fused == truth).all(axis=1).mean())
     figures |= dict.fromkeys(("calibration_error", "mean_confidence"))
     if named:  # the probability of a tag without a column is 0
         nothing = np.zeros(table.n_rows)
@@ -68,11 +68,11 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
     if "confidence" in table.names:
         sure = read_figures(table, "confidence")[row[there]]
         figures["mean_confidence"] = None if np.isnan(sure).any() else float(sure.mean())
-    by_tag = {str(tag): score_tags(found[:, t], truth[:, t]) for t, tag in enumerate(tags.tolist())}
-    return Evaluation("item", figures, {"micro": score_tags(found, truth)}, "tag", by_tag)
+    by_tag = {str(tag): score_tags(fused[:, t], truth[:, t]) for t, tag in enumerate(tags.tolist())}
+    return Evaluation("item", figures, {"micro": score_tags(fused, truth)}, "tag", by_tag)
 
 
-def score_tags(found: Truths, truth: Truths) -> ClassScore:
+def score_tags(fused: Truths, truth: Truths) -> ClassScore:
     """Precision, recall and F1 of yes, and how often it is true."""
-    right, n_found, n_true = int((found & truth).sum()), int(found.sum()), int(truth.sum())
+    right, n_found, n_true = int((fused & truth).sum()), int(fused.sum()), int(truth.sum())
     return ClassScore(right / max(n_found, 1), right / max(n_true, 1), 2 * right / max(n_found + n_true, 1), n_true)

@@ -237,11 +237,11 @@ class Tool(ABC):
 
     def locate(self, entry: Entry, text: str, marks: list[Record]) -> Scored:
         """Spans as the record has them, with their places in the text."""
-        found: Scored = {}
+        spans: Scored = {}
         for mark in marks:
             start, end = entry.check_span(text, entry.need(mark, "start", int), entry.need(mark, "end", int))
-            found[start, end, entry.need(mark, "label", str)] = entry.check_score(mark.get("score"))
-        return found
+            spans[start, end, entry.need(mark, "label", str)] = entry.check_score(mark.get("score"))
+        return spans
 
     def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:  # noqa: ARG002
         """The places of the tokens of a text, None if the tool has none."""

@@ -73,16 +73,16 @@ class Argilla(Tool):
                 if isinstance(value, list):
                     are_spans = all(isinstance(each, dict) and "start" in each for each in value)
                     (empty if not value else spans if are_spans else others).add(question)
-        found = sorted((spans or empty) - others)
-        if len(found) > 1:
-            raise InputError(f"{self.path!r} has several questions about spans: {listing(found)}.", "Keep one of them.")
-        return found[0] if found else None
+        names = sorted((spans or empty) - others)
+        if len(names) > 1:
+            raise InputError(f"{self.path!r} has several questions about spans: {listing(names)}.", "Keep one of them.")
+        return names[0] if names else None
 
     def annotations(self, entry: Entry) -> Iterable[Annotation]:
         """What each worker and each model says of all questions."""
-        found: dict[str, Annotation] = {}
+        annotations: dict[str, Annotation] = {}
         for question, worker, held in _given(entry):
-            said = found.setdefault(worker, Annotation(worker, None, {}))
+            said = annotations.setdefault(worker, Annotation(worker, None, {}))
             if question in said.answers or (question == self.question and said.marks is not None):
                 entry.fail(f"{shorten(worker)} answers {shorten(question)} twice.", "Keep one answer.")
             if question != self.question:
@@ -93,8 +93,8 @@ class Argilla(Tool):
             if len(scores) != len(marks):
                 entry.fail(f"there are {len(scores)} scores of {len(marks)} spans.", "Give each span a score, or none.")
             marks = [{**mark, "score": score} for mark, score in zip(marks, scores, strict=True)]
-            found[worker] = said._replace(marks=marks)
-        return found.values()
+            annotations[worker] = said._replace(marks=marks)
+        return annotations.values()
 
     def make_record(self, document: MarkedText, like: Record | None) -> Record:  # noqa: ARG002
         """A record without annotations."""

@@ -119,9 +119,9 @@ def open_matrix(path: str) -> Table:
     arrays = read_arrays(path)
     matrix = arrays.get("", np.empty(0))
     if matrix.ndim != 2 or 0 in matrix.shape:
-        found = f"It has the shape {matrix.shape}" if "" in arrays else f"It holds {listing(arrays)}"
+        what = f"It has the shape {matrix.shape}" if "" in arrays else f"It holds {listing(arrays)}"
         raise InputError(
-            f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
+            f"{path!r} must hold a matrix with items as rows and workers as columns. {what}.",
             "For probabilities, see Answers.from_probabilities.",
         )
     width = matrix.shape[1]
@@ -150,10 +150,10 @@ def open_votes(path: str, format: str | None) -> Table | None:
     elif files and all(kind == "f" and len(shape) == 2 for shape, kind in headers):
         shapes = {shape: file for (shape, _), file in reversed(list(zip(headers, files, strict=True)))}
         if len(shapes) > 1:
-            found = listing([f"{shape} in {os.path.basename(file)}" for shape, file in shapes.items()])
+            what = listing([f"{shape} in {os.path.basename(file)}" for shape, file in shapes.items()])
             raise InputError(
                 f"Each file in {path!r} must have a row for each item and a column for each class, in the same order "
-                f"in all. Their shapes are {found}.",
+                f"in all. Their shapes are {what}.",
                 "Give a class that a worker does not know a column of zeros, and an item without a vote a row of NaN.",
             )
         return _lay_out(path, np.stack([read_arrays(file)[""] for file in files], axis=1), workers)

@@ -87,7 +87,7 @@ def read_brat(path: str) -> Spans:
 
 def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
     """The spans of an .ann file, and how many have several fragments."""
-    found: Scored = {}
+    spans: Scored = {}
     marks = set[str]()
     n_split = 0
     for number, line in enumerate(read_whole(file).removeprefix(_BOM).split("\n"), 1):
@@ -108,8 +108,8 @@ def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
         if quote and "".join(quote.split()) != "".join(quoted.split()):
             place.fail(f"the annotation quotes {shorten(quote)}, but the text there is {shorten(quoted)}.")
         n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
-        found[min(start for start, _ in fragments), max(end for _, end in fragments), match[1]] = None
-    return found, n_split
+        spans[min(start for start, _ in fragments), max(end for _, end in fragments), match[1]] = None
+    return spans, n_split
 
 
 def write_brat(spans: Spans, path: str) -> None:

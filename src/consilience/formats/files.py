@@ -64,14 +64,14 @@ def find_format(path: str) -> Format | None:
     for each in formats:
         recognise = each.codec.recognise if text.startswith(each.head) and not name.endswith(each.never) else None
         if recognise is not None and recognise(head, path):
-            found: Format | None = each
+            file_format: Format | None = each
             break
     else:
-        found = next((each for each in formats if each.fits(path)), None)
+        file_format = next((each for each in formats if each.fits(path)), None)
     if path != STANDARD_INPUT:
-        return found
+        return file_format
     usual = find_by_name("jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv")
-    if found not in (None, usual) or text.startswith((b"[", b"PAR1", b"ARROW1")):
+    if file_format not in (None, usual) or text.startswith((b"[", b"PAR1", b"ARROW1")):
         raise InputError(
             "Standard input must be CSV, TSV or JSON lines, and no file of an annotation tool.",
             "Give the name of the file.",
@@ -199,16 +199,16 @@ def find_formats(path: str) -> dict[str, Format | None]:
             system, inner = _find_system(path)
             is_pattern, is_file = glob.has_magic(inner), system.isfile(inner)
             listed = system.glob(inner) if is_pattern else [inner] if is_file else system.ls(inner, detail=False)
-            found = list(map(system.unstrip_protocol, listed))
+            paths = list(map(system.unstrip_protocol, listed))
         elif os.path.isdir(path):
-            found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
+            paths = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
         else:
-            found = glob.glob(path, recursive=True)
+            paths = glob.glob(path, recursive=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
-    inputs = sorted(file for file in found if is_remote(file) or os.path.isfile(file))
+    inputs = sorted(file for file in paths if is_remote(file) or os.path.isfile(file))
     if not inputs:
-        others = f"found only {listing(sorted(found))}" if found else "found nothing"
+        others = f"found only {listing(sorted(paths))}" if paths else "found nothing"
         raise InputError(f"No file to read in {path!r}: {others}.", "Check the path.")
     formats = {file: find_format(file) for file in inputs}
     known = {os.path.splitext(file)[1].lower() for file, format in formats.items() if format is not None}
@@ -267,8 +267,8 @@ def is_remote(path: str) -> bool:
 def describe_state(path: str) -> object:
     """What is another if a file changes: its size and its time, or what a server says of it; None if nothing."""
     if not is_remote(path):
-        found = os.stat(path)
-        return found.st_size, found.st_mtime_ns
+        state = os.stat(path)
+        return state.st_size, state.st_mtime_ns
     system, inner = _find_system(path)
     facts = system.info(inner)
     names = "ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created"
@@ -282,7 +282,7 @@ def _find_system(path: str) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingDependencyError(f"To read {path!r}, fsspec is needed: pip install 'consilience[big]'.") from error
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(path)
-        return found
+        system: tuple[Any, str] = fsspec.core.url_to_fs(path)
+        return system
     except (ValueError, ImportError) as error:  # no such protocol, or its package is missing
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error

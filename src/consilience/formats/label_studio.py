@@ -159,7 +159,7 @@ class LabelStudio(Tool):
 
     def locate(self, entry: Entry, text: str, marks: list[Record]) -> Scored:
         """The spans of one annotation. A region is where its text is, which may be elsewhere than it says."""
-        found: Scored = {}
+        spans: Scored = {}
         for region in marks:
             start, end, quote = _read_region(entry, region)
             if not _fits(text, start, end, quote):
@@ -176,8 +176,8 @@ class LabelStudio(Tool):
                 end, self.n_moved = start + len(quote or ""), self.n_moved + 1
             labels, score = entry.entries(region["value"], "labels", str), entry.check_score(region.get("score"))
             self.unused["region", "no label"] += not labels
-            found |= dict.fromkeys(((start, end, label) for label in labels), score)
-        return found
+            spans |= dict.fromkeys(((start, end, label) for label in labels), score)
+        return spans
 
     # Writing
 

@@ -154,13 +154,13 @@ def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | No
         (*((name, folder) if meaning == "readers" else (folder, name)), pixels, f"mask {str(file)!r}")
         for file, ((folder, name), pixels) in zip(drawn, masks.items(), strict=True)
     ]
-    found = encode_masks(entries, classes, missing, drawn[0].suffix.lower())
-    if found.values.tolist() == [0, 1, 255]:
+    encoded = encode_masks(entries, classes, missing, drawn[0].suffix.lower())
+    if encoded.values.tolist() == [0, 1, 255]:
         warn_of(
             f"Marked pixels are both 1 and 255 in {path!r}. These are different classes.",
             Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
         )
-    return found
+    return encoded
 
 
 def _find_meaning(path: str, masks: Mapping[tuple[str, str], Pixels]) -> str:

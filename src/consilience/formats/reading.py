@@ -100,23 +100,23 @@ def read_table(path: PathLike, format: str | None = None) -> TableFile:
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths, found = find_files(to_path("path", "read_answers", path), format)
+    paths, file_format = find_files(to_path("path", "read_answers", path), format)
     tables, n_bytes = [], 0
     for file in paths:
         batches = []
-        for batch in stream_rows(file, found):
+        for batch in stream_rows(file, file_format):
             batches.append(batch)
             # A small file may say in a few bytes that a value is repeated a million million times.
             n_bytes += batch.nbytes
             require_memory(n_bytes, f"{quote_path(file)} is large", "Read it with consilience.scan_answers.")
         tables.append(pa.Table.from_batches(batches))
-    table = concatenate(paths, tables, found.codec.all_text)
+    table = concatenate(paths, tables, file_format.codec.all_text)
     if not table.num_rows:
         content = f"columns {listing(table.column_names)} and no rows" if table.num_columns else "no columns"
         where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
         raise InputError(f"There is nothing to read in {where}: found {content}.", "Give a file with data.")
     sizes = tuple((file, part.num_rows) for file, part in zip(paths, tables, strict=True))
-    return TableFile(table, sizes, found.codec.find_lines, found.name)
+    return TableFile(table, sizes, file_format.codec.find_lines, file_format.name)
 
 
 def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None, format: str | None = None) -> Table:
@@ -131,12 +131,12 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None,
     format : str, optional
         As in `read_table`.
     """
-    found, target = read_table(path, format), os.fspath(path)
-    question = (found.table.schema.metadata or {}).get(QUESTION.encode())
+    opened, target = read_table(path, format), os.fspath(path)
+    question = (opened.table.schema.metadata or {}).get(QUESTION.encode())
     synonyms = {} if question is None else {question.decode(): "label"}
-    table = open_frame(found.table, name_of(target))
-    origin = target, found.format
-    return replace(table, locate=found.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
+    table = open_frame(opened.table, name_of(target))
+    origin = target, opened.format
+    return replace(table, locate=opened.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
 
 
 def open_path(source: Any) -> Any:
@@ -171,14 +171,14 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
     )
 
 
-def stream_rows(path: str, found: Format, wanted: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+def stream_rows(path: str, file_format: Format, wanted: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one file, a part at a time where its format allows it, with the wanted columns (None: all).
 
     There is at least one part, which may be empty.
     """
-    read = found.codec.read
+    read = file_format.codec.read
     if read is None:
-        say_spans(path, found.name)
+        say_spans(path, file_format.name)
     try:
         if os.path.isfile(path) and os.path.getsize(path) == 0:
             raise InputError(f"{path!r} is empty (0 bytes).", "Write it again.")
@@ -195,7 +195,7 @@ def stream_rows(path: str, found: Format, wanted: Collection[str] | None = None)
         if first:
             yield pa.RecordBatch.from_pylist([], schema)
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
-        if found.text:
+        if file_format.text:
             check_encoding(path)
         raise InputError(
             f"{quote_path(path)} cannot be read: {first_line(error)}.",

@@ -146,11 +146,11 @@ def scan_answers(
         return scan(questions[0] if questions else label, **scale)
     split = {role: split_by_question(role, value, questions) for role, value in scale.items() if role != "separator"}
     split["separator"] = find_separators(separator, questions, "scan_answers", lambda: open_table(source, format)[0])
-    found = {}
+    columns = {}
     for name in questions:
         with about(name):
-            found[name] = scan(name, **{role: each.get(name) for role, each in split.items()})
-    return found
+            columns[name] = scan(name, **{role: each.get(name) for role, each in split.items()})
+    return columns
 
 
 def open_sorted(
@@ -168,12 +168,12 @@ def open_sorted(
     file_format = None if format in FORMS else format
     if find_source(path, file_format) is not None or path.lower().endswith(MATRIX) or format in IN_MEMORY:
         return path, None
-    paths, found = find_files(path, file_format)
-    sizes = accumulate(len(batch) for each in paths for batch in stream_rows(each, found))
+    paths, chosen = find_files(path, file_format)
+    sizes = accumulate(len(batch) for each in paths for batch in stream_rows(each, chosen))
     if not any(n_rows >= LEAST_ROWS for n_rows in sizes):
         return path, None
-    heads = [pa.Table.from_batches([next(stream_rows(each, found))]) for each in paths]
-    schema = concatenate(paths, [each.slice(0, 0) for each in heads], found.codec.all_text).schema
+    heads = [pa.Table.from_batches([next(stream_rows(each, chosen))]) for each in paths]
+    schema = concatenate(paths, [each.slice(0, 0) for each in heads], chosen.codec.all_text).schema
     head = next(each for each in heads if each.num_rows).slice(0, ENOUGH_ROWS)
     table, columns = open_frame(head, path), {**names, "gold": None}
     if any(table.lists(name) is not None for name in table.names):
@@ -202,18 +202,18 @@ def open_sorted(
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
     folder = Path(store or os.environ.get("CONSILIENCE_STORES") or cache) / name_copy()
     if not folder.exists():
-        sort_copy(folder, paths, found, *settings, schema, memory or available_memory())
+        sort_copy(folder, paths, chosen, *settings, schema, memory or available_memory())
         if not is_remote(paths[0]) and name_copy() != folder.name:
             shutil.rmtree(folder)
             raise InputError(f"{path!r} has changed while it was read.", "Read it again when it is complete.")
     try:
-        return open_copy(folder, path, found), str(folder)
+        return open_copy(folder, path, chosen), str(folder)
     except (OSError, ValueError):  # a part of it is lost
         shutil.rmtree(folder)
         return open_sorted(path, names, format, drop_missing, memory, store)
 
 
-def open_copy(folder: Path, path: str, found: Format) -> Table:
+def open_copy(folder: Path, path: str, file_format: Format) -> Table:
     """A sorted copy as a table, whose rows know where they came from."""
     facts = json.loads((folder / "columns.json").read_text())
     columns: dict[str, Any] = {}
@@ -229,20 +229,20 @@ def open_copy(folder: Path, path: str, found: Format) -> Table:
     rows = open_mapped(folder / "rows.numbers", np.int64)
     files = tuple((each, n_rows) for each, n_rows in facts["files"])
     table = pa.table(columns)
-    source = TableFile(table, files, found.codec.find_lines, found.name)
+    source = TableFile(table, files, file_format.codec.find_lines, file_format.name)
     # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
     return replace(
         open_frame(table, name_of(path)),
         added=columns,
         locate=lambda row: source.locate(int(rows[row])),
-        origin=(path, found.name),
+        origin=(path, file_format.name),
     )
 
 
 def sort_copy(
     folder: Path,
     paths: Sequence[str],
-    found: Format,
+    file_format: Format,
     columns: Sequence[str],
     keys: Sequence[str],
     position: str | None,
@@ -256,7 +256,7 @@ def sort_copy(
     ----------
     folder : Path
         Where the copy will be, once it is complete.
-    paths, found
+    paths, file_format
         The files, and the format they share.
     columns : list of str
         What is copied, with all columns named below.
@@ -287,7 +287,7 @@ def sort_copy(
         """Columns of plain types, of which equal values are equal, and the numbers of rows."""
         try:
             for path in paths:
-                for batch in stream_rows(path, found, columns):
+                for batch in stream_rows(path, file_format, columns):
                     arrays = []
                     for name in columns:
                         array = batch.column(name).cast(schema.field(name).type)
@@ -342,7 +342,7 @@ def sort_copy(
                 selected = f"select {c} from items" if is_item else f"select distinct {c} from answers"
                 query = f"{selected} where {c} is not null order by {'code' if is_item else c}"
                 values: Any = engine.execute(query).to_arrow_table()[c].combine_chunks()
-                vocabulary = read_integers(values) if found.codec.all_text and len(values) else values
+                vocabulary = read_integers(values) if file_format.codec.all_text and len(values) else values
                 if is_item:
                     chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
                 else:
@@ -396,8 +396,8 @@ def parse_memory(memory: str | int) -> int:
     >>> parse_memory("4GB"), parse_memory("1536 MiB"), parse_memory(2_000_000_000)
     (4000000000, 1610612736, 2000000000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
-    unit = None if found is None else _UNITS.get(found[2].lower())
-    if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < LEAST_MEMORY:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
+    unit = None if match is None else _UNITS.get(match[2].lower())
+    if match is None or unit is None or isinstance(memory, bool) or float(match[1]) * unit < LEAST_MEMORY:
         raise parameter_error("memory", "scan_answers", "a size such as '4GB' or '2GiB', at least '1GB'", memory)
-    return int(float(found[1]) * unit)
+    return int(float(match[1]) * unit)

@@ -68,20 +68,20 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Any:
     Answers, Spans, Masks or Tags
     """
     source, asked = to_path("path", "open_source", path), given(columns)
-    found = find_source(source, asked.get("format"))
+    file_format = find_source(source, asked.get("format"))
     opened: Any = source
-    if found is not None and found.kind != "spans":
-        assert found.codec.load is not None
-        opened = found.codec.load(source)
+    if file_format is not None and file_format.kind != "spans":
+        assert file_format.codec.load is not None
+        opened = file_format.codec.load(source)
     elif not any(name in asked for name in (*ROLES[:6], "separator")):
-        opened = open_spans(source, found)
-    if found is None or opened is source:
+        opened = open_spans(source, file_format)
+    if file_format is None or opened is source:
         return take_answers(source, **columns)
     for name, value in asked.items():
         if name != "format" and not (name == "gold" and value is False):
             raise ParameterError(
                 Sentence(f"{{{name}}} is for tables of answers.", **{name: None}),
-                f"{source!r} holds {found.kind}: leave it out.",
+                f"{source!r} holds {file_format.kind}: leave it out.",
                 keyword=name,
             )
     if not isinstance(opened, Spans):
@@ -95,13 +95,13 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Any:
     return opened.without_gold() if asked.get("gold") is False else opened
 
 
-def open_spans(source: Any, found: Format | None = None) -> Any:
+def open_spans(source: Any, file_format: Format | None = None) -> Any:
     """The spans at a path, whose format may be known, if there are any; anything else as it is."""
     if not isinstance(source, (str, os.PathLike)):
         return source
-    found = found or find_source(os.fspath(source))
+    file_format = file_format or find_source(os.fspath(source))
     try:
-        return source if found is None or found.kind != "spans" else read_spans(source, found.name)
+        return source if file_format is None or file_format.kind != "spans" else read_spans(source, file_format.name)
     except NotSpans:
         return source
 
@@ -335,8 +335,8 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
             f"Name the format with format=, one of {names}; read a table with consilience.read_answers.",
         )
     try:
-        found: Spans = read(source)
-        return found
+        spans: Spans = read(source)
+        return spans
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{source!r} cannot be read: {first_line(error)}.", "Check the file.") from error
 
@@ -381,7 +381,7 @@ def open_item_data(source: Any, what: str) -> Any:
 # ----------------------------------------------------------------------------------------------------------- results
 
 
-def choose_target(path: str, source: str, found: Format | None) -> Format | None:
+def choose_target(path: str, source: str, file_format: Format | None) -> Format | None:
     """The format in which to write results to a path: that of their source, or None for a table.
 
     Parameters
@@ -390,18 +390,19 @@ def choose_target(path: str, source: str, found: Format | None) -> Format | None
         Where to write.
     source : str
         The path of the source.
-    found : Format or None
+    file_format : Format or None
         Its format, as `find_source` tells it.
     """
-    if found is None or ends_as(path, found.outputs):
-        return found
+    if file_format is None or ends_as(path, file_format.outputs):
+        return file_format
     if has_table_suffix(path):
         return None
-    if found.text and not is_folder(path) and _suffix(path) == _suffix(source):
-        return found
+    if file_format.text and not is_folder(path) and _suffix(path) == _suffix(source):
+        return file_format
     raise InputError(
-        f"{path!r} is neither a name for {found.title} nor for a table.",
-        f"Use {_describe(found.outputs)} to write the former, or one of {' '.join(list_suffixes(writable_formats()))}.",
+        f"{path!r} is neither a name for {file_format.title} nor for a table.",
+        f"Use {_describe(file_format.outputs)} to write the former, or one of "
+        f"{' '.join(list_suffixes(writable_formats()))}.",
     )
 
 
@@ -461,8 +462,8 @@ def write_labels(
     ['good']
     """
     target, source = to_path("path", "write_labels", path), to_path("origin", "write_labels", origin)
-    found = find_source(source) if format is None else find_by_name(format)
-    write = None if found is None else found.codec.write_labels
+    file_format = find_source(source) if format is None else find_by_name(format)
+    write = None if file_format is None else file_format.codec.write_labels
     if write is None:
         if format is not None:
             known = [each.name for each in span_formats() if each.codec.write_labels is not None]
@@ -511,11 +512,11 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
     origin = spans.origin
     if format is None and origin is None:
         raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
-    found = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans")
-    read, write = found.codec.load, found.codec.save
+    file_format = find_span_format(origin[1] if format is None and origin is not None else format, "write_spans")
+    read, write = file_format.codec.load, file_format.codec.save
     assert read is not None
     assert write is not None
-    if origin is None or origin[1] != found.name:
+    if origin is None or origin[1] != file_format.name:
         write(replace(spans, origin=None), target)
         return
     with quietly():
@@ -531,10 +532,10 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
     write(spans, target)
 
 
-def write_results(found: Fused, labels: object, path: str, format: Format) -> None:
+def write_results(result: Fused, labels: object, path: str, format: Format) -> None:
     """Write the results of a fit in the format of their source; `labels` is the table of labels."""
-    kind = found.kind
-    results = kind.collect(found, labels)
+    kind = result.kind
+    results = kind.from_labels(result, labels)
     if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
         write_labels(results, path, kind.origin[0], format.name, kind.question)
     elif isinstance(results, Spans):
@@ -548,9 +549,9 @@ def write_results(found: Fused, labels: object, path: str, format: Format) -> No
 
 def name_form(opened: Any, path: str, format: str | None = None) -> str:
     """The name of the format of what was read from a path, or of the layout of a table."""
-    found = find_source(path, format)
-    if found is not None:
-        return found.name
+    file_format = find_source(path, format)
+    if file_format is not None:
+        return file_format.name
     layout = opened.format if isinstance(opened, Answers) else ""
     return layout or (LONG if opened.origin is None else opened.origin[1])
 
@@ -603,12 +604,12 @@ def choose_form(opened: Any, form: str, path: str, to: str | None) -> str:
 
 def write_form(opened: Any, source: str, path: str, form: str) -> list[str]:
     """Write annotations that have one form in another, which `choose_form` chose; return what is lost, in words."""
-    kind, found = need_kind(opened), find_by_name(form)
-    carried = {"confidence", "white space"} if found is None else {*found.codec.carries}
+    kind, file_format = need_kind(opened), find_by_name(form)
+    carried = {"confidence", "white space"} if file_format is None else {*file_format.codec.carries}
     if form in kind.layouts:
         write_table(kind.layouts[form](opened), path)
     elif isinstance(opened, Spans):
         write_spans(opened, path, form)
-    elif found is not None and found.codec.save is not None:
-        found.codec.save(opened, path)
+    elif file_format is not None and file_format.codec.save is not None:
+        file_format.codec.save(opened, path)
     return kind.list_losses(opened, source, form, carried | {"white space"} if form == source else carried)

@@ -98,9 +98,9 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
 def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple[Floats, Floats, float]:
     """Weights, mean and bound of the one distribution (L,) that expected counts (L,) call for."""
     shape = (1, len(counts), 1)
-    found = fit_distributions(counts.reshape(shape), np.full(shape, smoothing), estimation)
-    weights = found.mean if estimation == "em" else np.exp(found.log_weights)
-    return freeze(weights.ravel()), freeze(found.mean.ravel()), found.bound
+    fitted = fit_distributions(counts.reshape(shape), np.full(shape, smoothing), estimation)
+    weights = fitted.mean if estimation == "em" else np.exp(fitted.log_weights)
+    return freeze(weights.ravel()), freeze(fitted.mean.ravel()), fitted.bound
 
 
 def log_of(probabilities: Floats) -> Floats:
@@ -158,11 +158,11 @@ class Cells:
         # Columns within a row must be in order before the product: it adds in this order.
         given = csr_array((weight, (kind, item)), shape=(len(kinds), len(answered)))
         given.sum_duplicates()
-        found = (given @ csr_array(posterior[answered])).tocoo()
-        order = np.lexsort((found.col, found.row))
-        worker, label = np.divmod(kinds[found.row[order]], max(r.n_labels, 1))
+        sums = (given @ csr_array(posterior[answered])).tocoo()
+        order = np.lexsort((sums.col, sums.row))
+        worker, label = np.divmod(kinds[sums.row[order]], max(r.n_labels, 1))
         shape = (r.n_workers, r.n_labels, r.n_classes)
-        return cls(worker, label, found.col[order].astype(np.int64), found.data[order], shape)
+        return cls(worker, label, sums.col[order].astype(np.int64), sums.data[order], shape)
 
     def where(self, chosen: NDArray[np.bool_]) -> Cells:
         """Some of the entries; the others are zero."""

@@ -31,7 +31,7 @@ from ..kernels import Floats, width_of
 from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, HeldOutScore, score_hidden
 from .moments import lay_out
-from .sources import Source
+from .observations import Observations
 from .structures import Statistics
 from .structures.chain import Chain, ChainParameters
 from .workers.rows import LeftOut, Weighing
@@ -44,18 +44,20 @@ HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS, MOST_PRODUCTS = 0.1, 2000, 10, 200_000_000
 FLOOR = 1e-8
 
 
-def learn_coupling(source: Source, problem: Problem, run: Run, seed: int) -> tuple[float, list[CouplingScore]]:
+def learn_coupling(
+    observations: Observations, problem: Problem, run: Run, seed: int
+) -> tuple[float, list[CouplingScore]]:
     """The coupling of a chain that hidden answers call for, and how well each was judged.
 
     Few pairs of worker and sequence are hidden in several folds, so that each is hidden once; of many, one part.
     """
-    r = source.responses
+    r = observations.responses
     n_folds = min(MOST_FOLDS, -(-ENOUGH_HIDDEN // max(1, round(HIDDEN * count_units(r)))))
     n_folds = min(n_folds, max(1, MOST_PRODUCTS // (r.n_items * r.n_classes**2)))
     scores: list[HeldOutScore] = []
     for hidden, unit in hide_answers(r, HIDDEN, seed, n_folds):
         fold = []
-        for climbed, fit in climb(problem.about(source.keep(~hidden)), COUPLINGS, run):
+        for climbed, fit in climb(problem.about(observations.keep(~hidden)), COUPLINGS, run):
             counts = climbed.workers.plain_counts(fit.statistics.counts)
             fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters), counts))
         scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold

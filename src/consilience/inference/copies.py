@@ -59,7 +59,7 @@ from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import Floats
 from .em import expect_from_votes, place, run_em
-from .sources import Source, count_once, strongest_answers
+from .observations import Observations, count_once, keep_strongest
 from .structures import Independent
 from .workers.base import START, ConfusionWorkers, smoothing_array
 
@@ -92,11 +92,11 @@ DOUBT, DOUBTFUL = 3.0, 0.01
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
-def find_groups(source: Source, engine: Engine) -> list[list[int]]:
+def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     """The groups of workers who copy each other, each by their indices, in the order of their first members."""
-    found = source.kind.find_copies(source.responses)
-    if found is not None:
-        return found
+    by_kind = observations.kind.find_copies(observations.responses)
+    if by_kind is not None:
+        return by_kind
 
     def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
         workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
@@ -104,12 +104,12 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
         prior = workers.prior(smoothing, "em", part.vote_shares())
         structure = Independent(part.n_classes, None, START[0], "em")
         gold = None if known is None else Gold(known, known >= 0)
-        problem = place(Source(part, gold), workers, prior, structure, None, engine)
+        problem = place(Observations(part, gold), workers, prior, structure, None, engine)
         start = problem.maximise(expect_from_votes(problem))
         learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
         return learned.structure.mean, learned.workers.mean
 
-    r, gold = strongest_answers(source.responses), None if source.gold is None else source.gold.codes
+    r, gold = keep_strongest(observations.responses), None if observations.gold is None else observations.gold.codes
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
         return []
     # Pairs are counted in the answers to as many items (of as many sequences) as they can be counted in.
@@ -154,7 +154,7 @@ def find_groups(source: Source, engine: Engine) -> list[list[int]]:
     for number in range(MOST_ROUNDS):
         groups, before = group_pairs(judged, copied, r.n_workers), copied
         agreement = expect_agreement(sample, judged, suspect, events, groups, fit_plain, by_all, shared, is_part)
-        shared, found_again = judge_pairs(sample, judged, suspect, events, agreement, len(pairs.first))
+        shared, found_again = find_copied_pairs(sample, judged, suspect, events, agreement, len(pairs.first))
         copied = before & found_again
         if not copied.any() or (number and (copied == before).all()):
             break
@@ -228,10 +228,10 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
         shape = (int(code.max(initial=0)) + 1, n_workers)
         said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
         tables.append(said.T.tocsr() @ said)
-    found = coo_array(tables[0])
-    upper = np.flatnonzero(found.row < found.col)
-    first, second = found.row[upper].astype(np.int64), found.col[upper].astype(np.int64)
-    n_common = found.data[upper].astype(float)
+    sums = coo_array(tables[0])
+    upper = np.flatnonzero(sums.row < sums.col)
+    first, second = sums.row[upper].astype(np.int64), sums.col[upper].astype(np.int64)
+    n_common = sums.data[upper].astype(float)
     if not len(upper):
         pairs = Pairs(first, second, n_common, n_common)
         return pairs, pairs
@@ -439,7 +439,7 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     return matrices
 
 
-def judge_pairs(
+def find_copied_pairs(
     sample: Sample, pairs: Pairs, suspect: Truths, events: Events, expected: Floats, n_pairs: int
 ) -> tuple[float, Truths]:
     """The residual agreement that is usual, and which pairs are copies.

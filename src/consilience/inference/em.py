@@ -48,7 +48,7 @@ from .workers.base import Prior, WorkerModel
 from .workers.rows import AnyFactors, LeftOut, RowCounts, Weighing, count_answers, vote
 
 if TYPE_CHECKING:
-    from .sources import Source
+    from .observations import Observations
 
 log = logging.getLogger("consilience")
 
@@ -175,21 +175,21 @@ class Problem:
             if part is not None:
                 summary = part if summary is None else summary + part
             is_first = False
-        found = Statistics(total, summary)
+        statistics = Statistics(total, summary)
         if self.earlier is not None:
-            found = Statistics(self.earlier.counts + total, self.earlier.summary + summary)
+            statistics = Statistics(self.earlier.counts + total, self.earlier.summary + summary)
         if self.workers.silent:
-            self.workers.count_silence(found.counts, found.summary.mass)
-        return found
+            self.workers.count_silence(statistics.counts, statistics.summary.mass)
+        return statistics
 
     def objective(self, parameters: Parameters, statistics: Statistics) -> float:
         """The objective, given what the E-step at these parameters returned."""
-        found, structure, prior = parameters
-        value = statistics.summary.log_normaliser + found.bound + structure.bound + prior.log_density
+        workers, structure, prior = parameters
+        value = statistics.summary.log_normaliser + workers.bound + structure.bound + prior.log_density
         if self.earlier is None:
             return value
         counts, summary = self.earlier
-        factors = self.workers.factors(found.log_weights)
+        factors = self.workers.factors(workers.log_weights)
         return value + factors.expect_log(counts, summary.mass) + structure.expect_log(summary)
 
     def maximise(self, statistics: Statistics, prior: Prior | None = None, learn: bool = False) -> Parameters:
@@ -205,15 +205,15 @@ class Problem:
             counts = np.where(np.abs(counts) < SMALLEST * self.n_responses, 0.0, counts)
         return Parameters(self.workers.update(counts, prior), self.structure.update(summary), prior)
 
-    def infer(self, found: Parameters) -> Floats:
+    def infer(self, parameters: Parameters) -> Floats:
         """The posteriors that belong to parameters."""
-        factors = self.workers.factors(found.workers.log_weights)
-        return infer_posterior(self.engine, self.placed, factors, found.structure, self.graph)[0]
+        factors = self.workers.factors(parameters.workers.log_weights)
+        return infer_posterior(self.engine, self.placed, factors, parameters.structure, self.graph)[0]
 
-    def about(self, source: Source) -> Problem:
+    def about(self, observations: Observations) -> Problem:
         """The same problem with other answers of the same workers, such as part of them."""
-        placed = self.engine.place(source.lay_out(self.workers))
-        return replace(self, placed=placed, n_responses=source.responses.n_responses)
+        placed = self.engine.place(observations.lay_out(self.workers))
+        return replace(self, placed=placed, n_responses=observations.responses.n_responses)
 
 
 # The loop from a start, with the iterations that a model asks for.
@@ -221,14 +221,22 @@ Run: TypeAlias = Callable[[Problem, Parameters], Fit]
 
 
 def place(
-    source: Source, workers: WorkerModel, prior: Prior, structure: Structure, graph: Graph | None, engine: Engine
+    observations: Observations,
+    workers: WorkerModel,
+    prior: Prior,
+    structure: Structure,
+    graph: Graph | None,
+    engine: Engine,
 ) -> Problem:
     """What is to be fitted, its blocks cut and put where they will be worked on."""
-    r, placed = source.responses, engine.place(source.lay_out(workers))
+    r, placed = observations.responses, engine.place(observations.lay_out(workers))
     # A field goes on from one iteration to the next with more than its parameters.
-    budget, codes = None if graph is not None else r.budget, None if source.gold is None else source.gold.codes
+    budget, codes = (
+        None if graph is not None else r.budget,
+        None if observations.gold is None else observations.gold.codes,
+    )
     names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
-    known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
+    known = codes, observations.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
     unvoted = r.vote_shares()
     meant = unvoted > 0
     meant[workers.class_of_label[workers.class_of_label >= 0]] = True
@@ -412,8 +420,8 @@ def save_run(path: Path, parameters: Any, trace: list[float], prior_is_new: bool
 def load_run(path: Path, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
     """What was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            kept = refill(start, found), found["trace"].tolist(), bool(found["prior_is_new"])
+        with np.load(path, allow_pickle=False) as saved:
+            kept = refill(start, saved), saved["trace"].tolist(), bool(saved["prior_is_new"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return None
     if len(kept[1]) > max_iter:

@@ -33,7 +33,7 @@ from .em import Fit, Parameters, Problem, Progress, place, run_em
 from .hidden_answers import CouplingScore
 from .labels import check_order
 from .moments import MomentFit
-from .sources import Source
+from .observations import Observations
 from .starts import (
     FIT_TABLES,
     HIDING_TABLES,
@@ -54,7 +54,7 @@ ONE_OF_EACH = 1.0
 
 # What every structure is made of: the number of classes, a fixed prior if there is one, smoothing, and estimation.
 Parts: TypeAlias = tuple[int, Floats | None, float, str]
-Found = TypeVar("Found")
+FittedResult = TypeVar("FittedResult")
 AnyEstimator = TypeVar("AnyEstimator", bound="Estimator")
 
 
@@ -84,13 +84,13 @@ class Estimator:
             check_option(name, getattr(self, name), type(self).__name__)
 
 
-class Fitted(Estimator, Generic[Found]):
+class Fitted(Estimator, Generic[FittedResult]):
     """An estimator with the result of its fit."""
 
-    _result: Found | None = None
+    _result: FittedResult | None = None
 
     @property
-    def result_(self) -> Found:
+    def result_(self) -> FittedResult:
         """All that was found, as one frozen object."""
         if self._result is None:
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(responses) first.")
@@ -170,7 +170,9 @@ class LabelEstimator(Estimator, ABC):
         check_posteriors(type(self).__name__, r)
 
     @abstractmethod
-    def _learn(self, source: Source, graph: Graph | None, engine: Engine, *args: Any, **further: Any) -> Any:
+    def _learn(
+        self, observations: Observations, graph: Graph | None, engine: Engine, *args: Any, **further: Any
+    ) -> Any:
         """The `Result` of a fit, as far as it is learned from answers."""
 
 
@@ -212,26 +214,26 @@ class LatentEstimator(LabelEstimator):
         return isinstance(coupling, str) and coupling == "learn"
 
     @abstractmethod
-    def _make_structure(self, source: Source, parts: Parts) -> Structure:
+    def _make_structure(self, observations: Observations, parts: Parts) -> Structure:
         """The structure that the parameters call for."""
 
-    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+    def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where."""
-        problem = self._pose(source, graph, engine)
-        return Plan(problem, find_starts(self, problem, source))
+        problem = self._make_problem(observations, graph, engine)
+        return Plan(problem, find_starts(self, problem, observations))
 
-    def _start_from_moments(self, r: Answers, structure: Structure, found: MomentFit) -> StructureParameters:  # noqa: ARG002
+    def _start_from_moments(self, r: Answers, structure: Structure, moments: MomentFit) -> StructureParameters:  # noqa: ARG002
         """What moments say of the structure: the class prior."""
-        started: StructureParameters = structure.given(found.prior)
+        started: StructureParameters = structure.given(moments.prior)
         return started
 
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:  # noqa: ARG002
         """The fit with the highest objective."""
         return max(fits.values(), key=lambda fit: float(fit.trace[-1]))
 
-    def _fit_alone(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def _fit_alone(self, observations: Observations, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """The problem without features, and its fit, from which a classifier learns."""
-        plan = self._plan(source, graph, engine)
+        plan = self._plan(observations, graph, engine)
         fits = {name: self._run(plan.problem, start) for name, start in plan.starts.items()}
         return plan.problem, self._choose(plan.problem, fits)
 
@@ -239,20 +241,20 @@ class LatentEstimator(LabelEstimator):
         """The loop from a start."""
         return run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
 
-    def _pose(self, source: Source, graph: Graph | None, engine: Engine) -> Problem:
+    def _make_problem(self, observations: Observations, graph: Graph | None, engine: Engine) -> Problem:
         """What is to be fitted, its blocks cut and put where they will be worked on."""
-        r = source.responses
+        r = observations.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         pseudo_counts = checked_smoothing(self, r)
         learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
         prior = workers.prior(pseudo_counts, self.estimation, r.vote_shares(), learns)
-        if source.worker_types is not None:
-            prior = source.worker_types.give_to(prior, r.workers)
+        if observations.worker_types is not None:
+            prior = observations.worker_types.give_to(prior, r.workers)
         smoothing = float(pseudo_counts.min())
         if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
             smoothing = max(smoothing, ONE_OF_EACH)
-        structure = self._make_structure(source, (r.n_classes, fixed_prior(self, r), smoothing, self.estimation))
-        return place(source, workers, prior, structure, graph, engine)
+        structure = self._make_structure(observations, (r.n_classes, fixed_prior(self, r), smoothing, self.estimation))
+        return place(observations, workers, prior, structure, graph, engine)
 
     def _check(self) -> None:
         super()._check()

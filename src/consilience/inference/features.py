@@ -69,7 +69,7 @@ from ..errors import DataWarning, MissingDependencyError, listing, plural, warn
 from ..kernels import Floats
 from .em import Fit, Problem
 from .hidden_answers import Calibration, hide_from_fit, mean_and_error
-from .sources import Source
+from .observations import Observations
 
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
@@ -172,7 +172,7 @@ class ComparedOpinions(NamedTuple):
 class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
-    judge: LinearJudge
+    classifier: LinearClassifier
     # Class shares that are a small part of its probabilities.
     blended_shares: Floats
     # Class shares that its probabilities are divided by, as priors of items.
@@ -180,13 +180,13 @@ class Guide(NamedTuple):
 
     def find_priors(self, rows: Any) -> Floats:
         """The probabilities of items by their features."""
-        return blend(self.judge.judge(rows), self.blended_shares)
+        return blend(self.classifier.find_probabilities(rows), self.blended_shares)
 
 
 class Guided(NamedTuple):
     """Answers with what features say of their items; if they have a say, with what a classifier says, out of fold."""
 
-    source: Source
+    observations: Observations
     findings: FeatureFindings
     alone: Floats  # (N, K): posteriors without features
     names: list[str] | None  # of the features
@@ -202,9 +202,9 @@ class Guided(NamedTuple):
 
     def compare_opinions(self) -> ComparedOpinions:
         """What the classifier says, beside posteriors without features, of answered items whose label is not known."""
-        told = self.source.find_told()
-        if self.source.gold is not None:
-            told &= self.source.gold.codes < 0
+        told = self.observations.find_answered()
+        if self.observations.gold is not None:
+            told &= self.observations.gold.codes < 0
         rows = np.flatnonzero(told[self.item])
         item, said = self.item[rows], self.code[rows]
         crowd, share = self.alone[item], np.minimum(self.probabilities[rows, said], 1.0)
@@ -216,36 +216,36 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, fit: Fit) -> Guided:
+def guide_by_features(model: LatentEstimator, observations: Observations, problem: Problem, fit: Fit) -> Guided:
     """The answers with what features say of their items, from a fit without features."""
-    r, features, plain = source.responses, source.features, replace(source, features=None)
+    r, features, plain = observations.responses, observations.features, replace(observations, features=None)
     assert features is not None
-    told = source.find_told()
-    if source.gold is not None:
-        told |= source.gold.codes >= 0
+    told = observations.find_answered()
+    if observations.gold is not None:
+        told |= observations.gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
-    found = FeatureFindings(False, len(pupils), features.n_columns)
+    findings = FeatureFindings(False, len(pupils), features.n_columns)
     alone = problem.infer(fit.parameters)
     known = before = alone[features.item]
     unit, fold = find_folds(r, features.item, model.seed)
     if len(pupils) < LEAST_ITEMS:
-        found = found._replace(reason="few items")
+        findings = findings._replace(reason="few items")
     elif len(np.unique(known[pupils].argmax(axis=1))) < 2:
-        found = found._replace(reason="one class")
+        findings = findings._replace(reason="one class")
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
-        found = found._replace(reason="one sequence")
+        findings = findings._replace(reason="one sequence")
     else:
         trainer = LinearTrainer(features.rows, r.n_classes, unit, fold)
         strength, gain, error = trainer.choose_strength(known, before, pupils, log_loss)
-        found = found._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
-    guided = Guided(plain, found, alone, features.names, features.item, unit, known)
-    if not found.used:
+        findings = findings._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
+    guided = Guided(plain, findings, alone, features.names, features.item, unit, known)
+    if not findings.used:
         remedies = []
-        if features.names is None and found.reason is None:
+        if features.names is None and findings.reason is None:
             first = listing(r.items[:3].tolist())
             order = f"Check that the rows are in the order of the items, which begin with {first}"
             remedies = [f"{order}; a table with ids is safer."]
-        warn(DataWarning(found.describe(), *remedies, keyword="features"))
+        warn(DataWarning(findings.describe(), *remedies, keyword="features"))
         return guided
     # Workers seem to err independently of each other, and from item to item: unless this is known there is one round.
     hidden = None if r.sequences is not None else hide_from_fit(plain, problem, fit, model.seed)
@@ -257,7 +257,7 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
         if number > 1:
             strength, _, _ = trainer.choose_strength(known, before, pupils, loss_of_answers)
         blended = known[pupils].mean(axis=0)
-        judged = blend(trainer.judge_out_of_fold(strength, known, pupils), blended)
+        judged = blend(trainer.predict_out_of_fold(strength, known, pupils), blended)
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
         with_priors = plain.with_priors(priors, shares)
@@ -268,8 +268,8 @@ def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, 
         if (last != labels).mean() < SETTLED:
             break
     guide = Guide(trainer.train(pupils, known[pupils], strength), blended, shares)
-    found = found._replace(strength=strength)
-    return guided._replace(source=with_priors, findings=found, probabilities=judged, guide=guide)
+    findings = findings._replace(strength=strength)
+    return guided._replace(observations=with_priors, findings=findings, probabilities=judged, guide=guide)
 
 
 def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -300,7 +300,7 @@ def log_loss(known: Floats, judged: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearJudge:
+class LinearClassifier:
     """Logistic regression after training, as plain arrays."""
 
     centre: Floats  # (D,)
@@ -310,15 +310,15 @@ class LinearJudge:
     codes: NDArray[np.int64]  # (J,): the classes it knows, ascending
     n_classes: int
 
-    def judge(self, rows: Any) -> Floats:
+    def find_probabilities(self, rows: Any) -> Floats:
         """Class probabilities (n, K) from features (n, D)."""
         # Scaling the weights instead of the rows needs no copy of these.
         weights = self.weights / self.scale
         with one_thread():
             scores = rows @ weights.T + (self.offsets - weights @ self.centre)
-        found = np.zeros((rows.shape[0], self.n_classes))
-        found[:, self.codes] = softmax(np.asarray(scores, np.float64), axis=1)
-        return found
+        probabilities = np.zeros((rows.shape[0], self.n_classes))
+        probabilities[:, self.codes] = softmax(np.asarray(scores, np.float64), axis=1)
+        return probabilities
 
     def as_pipeline(self, classes: Values, strength: float, features: list[str] | None) -> Any:
         """The same as a fitted pipeline of scikit-learn, which predicts labels."""
@@ -359,7 +359,7 @@ class LinearTrainer:
             self.scale = scale_of(rows.std(axis=0, dtype=np.float64), self.centre)
             self.scaled = (rows - self.centre.astype(rows.dtype)) / self.scale.astype(rows.dtype)
 
-    def train(self, at: NDArray[np.int64], posterior: Floats, strength: float) -> LinearJudge:
+    def train(self, at: NDArray[np.int64], posterior: Floats, strength: float) -> LinearClassifier:
         """A classifier that has learned from the rows `at`, with their posteriors as soft labels."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
@@ -374,9 +374,9 @@ class LinearTrainer:
         if len(weights) == 1:  # of two classes, the second one's odds
             weights, offsets = np.vstack([0 * weights, weights]), np.append(0 * offsets, offsets)
         codes = np.asarray(model.classes_, np.int64)
-        return LinearJudge(self.centre, self.scale, weights, offsets, codes, self.n_classes)
+        return LinearClassifier(self.centre, self.scale, weights, offsets, codes, self.n_classes)
 
-    def judge_out_of_fold(
+    def predict_out_of_fold(
         self, strength: float, known: Floats, pupils: NDArray[np.int64], all_rows: bool = True
     ) -> Floats:
         """The probabilities of rows (n, K), each by a classifier that has not learned from it.
@@ -390,7 +390,7 @@ class LinearTrainer:
         for others, asked in groups:
             if len(others) and len(np.unique(known[others].argmax(axis=1))) > 1:
                 if len(asked):
-                    judged[asked] = self.train(others, known[others], strength).judge(self.rows[asked])
+                    judged[asked] = self.train(others, known[others], strength).find_probabilities(self.rows[asked])
             else:  # nothing to learn from
                 judged[asked] = known[others].mean(axis=0) if len(others) else 1 / known.shape[1]
         return judged
@@ -423,7 +423,7 @@ class LinearTrainer:
 
         losses: dict[float, Floats] = {}
         for strength in STRENGTHS:
-            judged = self.judge_out_of_fold(strength, known, sample, all_rows=False)
+            judged = self.predict_out_of_fold(strength, known, sample, all_rows=False)
             losses[strength] = loss(judging, blend(judged[sample], base))
         least = min(losses.values(), key=lambda each: float(each.sum()))
         leads = {strength: compare(each, least) for strength, each in losses.items()}

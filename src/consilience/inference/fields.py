@@ -30,7 +30,7 @@ from ..answers.random_choices import hide_items
 from ..kernels import Floats
 from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, score_powers
-from .sources import Source
+from .observations import Observations
 from .structures import Independent, IndependentParameters, Statistics, Summary
 from .structures.field import Field, FieldParameters, most_weight
 
@@ -52,14 +52,14 @@ def weigh_graph(r: Answers, graph: Graph, coupling: str | float, listeners: str)
         graph = replace(graph, weights=graph.weights * paper_couplings(r, graph))
     if listeners == "unanswered":
         # Neighbours tell nothing to items that were answered, which still tell theirs.
-        answered = np.repeat(Source(r).find_told(), graph.degrees)
+        answered = np.repeat(Observations(r).find_answered(), graph.degrees)
         graph = replace(graph, weights=np.where(answered, 0.0, graph.weights), directed=True)
     return graph
 
 
-def fit_apart(problem: Problem, run: Run) -> tuple[Problem, Fit]:
+def fit_independent_items(problem: Problem, run: Run) -> tuple[Problem, Fit]:
     """The problem of the same answers to independent items, and its fit from the votes."""
-    apart, start = pose_apart(problem, expect_from_votes(problem))
+    apart, start = make_independent_problem(problem, expect_from_votes(problem))
     return apart, run(apart, start)
 
 
@@ -72,7 +72,7 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
     """
 
     def judge(fit: Fit) -> float:
-        apart, learned = pose_apart(problem, fit.statistics)
+        apart, learned = make_independent_problem(problem, fit.statistics)
         alone = fit.parameters._replace(structure=learned.structure)
         return apart.objective(alone, apart.expect(alone))
 
@@ -86,13 +86,13 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
 
 
 def choose_coupling(
-    source: Source, problem: Problem, fit: Fit, power: float, run: Run, seed: int
+    observations: Observations, problem: Problem, fit: Fit, power: float, run: Run, seed: int
 ) -> tuple[float, list[CouplingScore]]:
     """The coupling that hidden items call for, and how well each was judged.
 
     Parameters
     ----------
-    source, problem
+    observations, problem
         What is fitted.
     fit : Fit
         A fit in which the coupling was learned by pseudo-likelihood.
@@ -103,16 +103,16 @@ def choose_coupling(
     seed : int
         Which items are hidden.
     """
-    r, prior = source.responses, fit.parameters.prior
+    r, prior = observations.responses, fit.parameters.prior
     agreement = cast(FieldParameters, fit.parameters.structure).coupling
-    known = None if source.gold is None else source.gold.codes >= 0
+    known = None if observations.gold is None else observations.gold.codes >= 0
     folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known))
     if agreement == 0 or not folds:
         return agreement, []
     couplings, by_fold = list_couplings(agreement, power), []
     for number, hidden in enumerate(folds, 1):
         log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
-        rest = problem.about(source.keep(~hidden))
+        rest = problem.about(observations.keep(~hidden))
         answer = np.flatnonzero(hidden)
         item = r.items_of(answer)
         unit = np.unique(item, return_inverse=True)[1]
@@ -134,18 +134,18 @@ def settle(problem: Problem, apart: Fit) -> Problem:
     With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
     agree everywhere. A prior that is learned meanwhile would lead there.
     """
-    found = apart.parameters
-    shares = cast(IndependentParameters, found.structure)
+    parameters = apart.parameters
+    shares = cast(IndependentParameters, parameters.structure)
     structure = replace(cast(Field, problem.structure), unlinked=shares)
-    return replace(problem, prior=found.prior.settle(), structure=structure)
+    return replace(problem, prior=parameters.prior.settle(), structure=structure)
 
 
-def pose_apart(problem: Problem, found: Statistics) -> tuple[Problem, Parameters]:
+def make_independent_problem(problem: Problem, statistics: Statistics) -> tuple[Problem, Parameters]:
     """The problem of the same answers to independent items, and the parameters that statistics call for."""
     field = cast(Field, problem.structure)
     alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
     apart = replace(problem, structure=alone, graph=None)
-    return apart, apart.maximise(Statistics(found.counts, Summary(0.0, found.summary.mass)))
+    return apart, apart.maximise(Statistics(statistics.counts, Summary(0.0, statistics.summary.mass)))
 
 
 def paper_couplings(r: Answers, graph: Graph) -> Floats:

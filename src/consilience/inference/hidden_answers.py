@@ -42,7 +42,7 @@ from ..errors import ParameterError, plural
 from ..kernels import Floats, Integers
 from . import Cells
 from .em import Fit, Problem, infer_left_out
-from .sources import HIDDEN, MOST_ANSWERS, Source
+from .observations import HIDDEN, MOST_ANSWERS, Observations
 from .structures import Statistics, Trail
 
 # Folds, and steps of EM that follow answers that are hidden.
@@ -106,13 +106,13 @@ class Calibration(NamedTuple):
             return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
             return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
-        found = f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}."
+        text = f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}."
         if self.lowered:
             unseen = "but classifiers share errors that these do not show"
-            return f"{found} Hidden answers alone call for twice as much, {unseen}."
+            return f"{text} Hidden answers alone call for twice as much, {unseen}."
         if self.n_gold:
-            return found
-        return f"{found} Errors that workers share cannot be seen in this way; known labels would show them."
+            return text
+        return f"{text} Errors that workers share cannot be seen in this way; known labels would show them."
 
 
 def raise_to(posterior: Floats, power: float) -> Floats:
@@ -163,7 +163,7 @@ def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
     return np.array([np.log(np.maximum(raise_to(posterior, t)[rows, gold], 1e-12)).sum() for t in POWERS])
 
 
-def judge_powers(scores: Floats) -> tuple[NDArray[np.bool_], Floats]:
+def weigh_powers(scores: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Which of `POWERS` are near the best by the scores of units, and the log weight of each.
 
     Near are those within one standard error, paired over units. Of these the smallest is taken: errors that workers
@@ -179,16 +179,16 @@ def judge_powers(scores: Floats) -> tuple[NDArray[np.bool_], Floats]:
 
 
 def add_batch(
-    before: Calibration, earlier: Floats, found: Calibration, log_weights: Floats
+    before: Calibration, earlier: Floats, calibration: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
     """The power that hidden answers of all batches call for, and the log weights of `POWERS`.
 
     `earlier` are those of the batches before, `log_weights` those of the last one. As for one batch, it is the smallest
     power whose lead is within one standard error of the best.
     """
-    n_hidden = before.n_hidden + found.n_hidden
+    n_hidden = before.n_hidden + calibration.n_hidden
     if not n_hidden:
-        return found, log_weights
+        return calibration, log_weights
     log_likelihood = earlier + log_weights - 2 * NOTHING_KNOWN
     power = float(POWERS[(log_likelihood >= log_likelihood.max() - 2).argmax()])
     return Calibration(power, n_hidden), NOTHING_KNOWN + log_likelihood
@@ -232,7 +232,7 @@ class HiddenAnswers(NamedTuple):
         scores = score_powers(self.posterior, self.by_class, self.unit, self.weight)
         if len(scores) < LEAST_UNITS:
             return Calibration(1.0), NOTHING_KNOWN
-        near, log_weights = judge_powers(scores)
+        near, log_weights = weigh_powers(scores)
         n_hidden = len(scores) if self.weight is not None else len(self.answer)
         return Calibration(float(POWERS[near.argmax()]), n_hidden), log_weights
 
@@ -254,21 +254,21 @@ class Predicted(NamedTuple):
     top: NDArray[np.int64]  # the most probable class of the item of each
 
 
-def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> HiddenAnswers | None:
+def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: int) -> HiddenAnswers | None:
     """Hide answers, and predict them by two steps from the fit to all; None if none can be hidden."""
-    r = source.responses
+    r = observations.responses
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
     if r.silence_counts or r.n_classes < 2:
         return None
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
-    part, rows, others = source, None, problem.earlier
+    part, rows, others = observations, None, problem.earlier
     if problem.graph is None and r.n_responses > MOST_ANSWERS:
         # The items, or sequences, with the smallest random numbers.
         numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
         n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
         drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
         items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
-        part, rows = source.about(items), r.answers_about(items)[0]
+        part, rows = observations.about(items), r.answers_about(items)[0]
     r = part.responses
     if count_units(r) < 2:
         return None

@@ -29,7 +29,7 @@ from ..kernels import Floats
 from ..limits import allocate
 from . import ITEMS_AT_ONCE
 from .em import Problem, place
-from .sources import Source
+from .observations import Observations
 from .structures import Independent
 from .workers import voters
 from .workers.base import START, Prior, smoothing_array
@@ -104,20 +104,20 @@ def check_order(classes: Values, positions: tuple[float, ...] | None) -> None:
         )
 
 
-def pose_votes(source: Source, graph: Graph | None, engine: Engine) -> Problem:
+def make_vote_problem(observations: Observations, graph: Graph | None, engine: Engine) -> Problem:
     """Independent items and confusion matrices, as a problem of which only the votes are needed."""
-    r = source.responses
+    r = observations.responses
     smoothing = smoothing_array(START, r.class_of_label, r.n_classes, r.n_workers)
     structure = Independent(r.n_classes, None, 0.0, "em")
-    return place(source, voters(r), Prior(smoothing, "em"), structure, graph, engine)
+    return place(observations, voters(r), Prior(smoothing, "em"), structure, graph, engine)
 
 
-def collect_votes(engine: Engine, source: Source, unvoted: Floats) -> tuple[Floats, Floats]:
+def collect_votes(engine: Engine, observations: Observations, unvoted: Floats) -> tuple[Floats, Floats]:
     """The vote shares of all items, and their sums; items without votes get `unvoted`."""
-    r: Answers = source.responses
+    r: Answers = observations.responses
     # It does not matter who votes: the row of an answer is its label.
     workers = voters(r)
-    known = None if source.gold is None else source.gold.codes
+    known = None if observations.gold is None else observations.gold.codes
     votes = workers.read_votes(r) if workers.needs_votes else NO_VOTES
     placed = engine.place(cut_blocks(r, r.label, r.n_labels, known, soft=votes))
     shares, mass, first = allocate((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0

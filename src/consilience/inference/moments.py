@@ -22,7 +22,7 @@ from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..errors import DataWarning, warn
 from ..kernels import Floats, Integers
 from .em import Progress
-from .sources import find_first, strongest_answers
+from .observations import find_first, keep_strongest
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
 WITH_TRIPLES = (0.1, 0.1, 1.0)
@@ -176,11 +176,11 @@ def learn_moments(
     """
     if np.diff(responses.offsets).max(initial=0) < 3:
         warn(DataWarning("Moments do not determine how workers answer: no item has three answers."))
-    found = match_moments(responses, confusion, prior, **settings)
+    moments = match_moments(responses, confusion, prior, **settings)
     n_answers = np.bincount(responses.worker, minlength=responses.n_workers)
-    aligned, ordered = align_classes(found.confusion, found.prior, n_answers, responses.label_of_class)
+    aligned, ordered = align_classes(moments.confusion, moments.prior, n_answers, responses.label_of_class)
     shrunk = shrink(aligned, n_answers, shrinkage)
-    return found._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
+    return moments._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
 
 
 def lay_out(responses: Answers) -> Layout:
@@ -234,7 +234,7 @@ def answers_to_match(responses: Answers) -> Answers:
     Moments have no weights. Of workers who count once together, one who answered the item is drawn by a hash, and the
     answer is taken as that of their leader.
     """
-    answers = strongest_answers(responses)
+    answers = keep_strongest(responses)
     if answers.leader is None:
         return answers
     item, leader = answers.item_of_answer(), answers.leader[answers.worker]

@@ -25,8 +25,8 @@ from ..engines import Engine
 from ..kernels import Floats, Integers
 from .em import Parameters, Problem, run_em
 from .estimator import LabelEstimator, LatentEstimator, renew
+from .observations import Observations
 from .skills import RARE, Skills, expect_types, learn_skills
-from .sources import Source
 from .structures import Statistics, Trail
 from .workers.ordinal import NominalWorkers, OrdinalWorkers
 from .workers.types import STRENGTHS, TypedWorkers, WorkerTypes, give_shares, types_of
@@ -99,13 +99,13 @@ class JointProblem:
 
     def compare(self, statistics: Sequence[Statistics]) -> list[Floats]:
         """The evidence for types, (M, T) of each question, up to a factor per worker."""
-        found = []
+        evidence = []
         for problem, (counts, _), worker in zip(self.problems, statistics, self.worker, strict=True):
             own = cast(TypedWorkers, problem.workers).compare_types(counts, types_of(problem.prior))
             every = np.ones((self.n_workers, own.shape[1]))
             every[worker] = own
-            found.append(every)
-        return found
+            evidence.append(every)
+        return evidence
 
     def expect(self, parameters: JointParameters, trail: Trail) -> tuple[Statistics, ...]:  # noqa: ARG002
         """E-step of each question, which does not start from where the last inference ended."""
@@ -115,7 +115,7 @@ class JointProblem:
     def objective(self, parameters: JointParameters, statistics: tuple[Statistics, ...]) -> float:
         """The objective, given what the E-step at these parameters returned."""
         triples = zip(self.problems, parameters.parts, statistics, strict=True)
-        return parameters.log_share + sum(problem.objective(part, found) for problem, part, found in triples)
+        return parameters.log_share + sum(problem.objective(part, counted) for problem, part, counted in triples)
 
     def maximise(self, statistics: tuple[Statistics, ...], skills: Skills, learn: bool = False) -> JointParameters:
         """M-step: the shares of levels, and then the matrices of each question, given what others say of workers."""
@@ -140,7 +140,7 @@ def can_share(model: LabelEstimator) -> bool:
 
 
 def fit_together(
-    models: Sequence[LatentEstimator], sources: Sequence[Source], graphs: Sequence[Graph | None], engine: Engine
+    models: Sequence[LatentEstimator], observed: Sequence[Observations], graphs: Sequence[Graph | None], engine: Engine
 ) -> tuple[list[WorkerTypes], float, Floats, Floats]:
     """Fit several questions together, each with its model, whose workers are of types; see `can_share`.
 
@@ -157,17 +157,17 @@ def fit_together(
     trace : array
         The objective of all questions together, before each iteration and at the end. It never falls.
     """
-    problems, begun, every = [], [], sources[0].responses.workers
-    for model, source, graph in zip(models, sources, graphs, strict=True):
+    problems, first_statistics, every = [], [], observed[0].responses.workers
+    for model, observations, graph in zip(models, observed, graphs, strict=True):
         alone = renew(model, estimation="variational")
-        plan = alone._plan(replace(source, worker_types=None), graph, engine)
+        plan = alone._plan(replace(observations, worker_types=None), graph, engine)
         problems.append(plan.problem)
         fits = {name: alone._run(plan.problem, start) for name, start in plan.starts.items()}
-        begun.append(alone._choose(plan.problem, fits).statistics)
-        every, _ = add_values(every, source.responses.workers)
-    place = tuple(lookup(every, to_column(source.responses.workers)) for source in sources)
+        first_statistics.append(alone._choose(plan.problem, fits).statistics)
+        every, _ = add_values(every, observations.responses.workers)
+    place = tuple(lookup(every, to_column(observations.responses.workers)) for observations in observed)
     n_responses = sum(each.n_responses for each in problems)
-    joint, statistics = JointProblem(tuple(problems), place, len(every), n_responses), tuple(begun)
+    joint, statistics = JointProblem(tuple(problems), place, len(every), n_responses), tuple(first_statistics)
     evidence = joint.compare(statistics)
     skills = [cast(TypedWorkers, each.workers).find_skills(types_of(each.prior)) for each in problems]
     easiness = find_easiness(evidence, skills)
@@ -175,9 +175,9 @@ def fit_together(
     start = joint.maximise(statistics, Skills(np.full(N_LEVELS, 1 / N_LEVELS), 0.5, types))
     max_iter, tol = max(each.max_iter for each in models), min(each.tol for each in models)
     fit = run_em(joint, start, max_iter, tol)
-    found = cast(JointParameters, fit.parameters)
-    heard = [
-        WorkerTypes(source.responses.workers, types_of(part.prior).log_shares)
-        for source, part in zip(sources, found.parts, strict=True)
+    parameters = cast(JointParameters, fit.parameters)
+    worker_types = [
+        WorkerTypes(observations.responses.workers, types_of(part.prior).log_shares)
+        for observations, part in zip(observed, parameters.parts, strict=True)
     ]
-    return heard, found.prior.own, easiness, fit.trace
+    return worker_types, parameters.prior.own, easiness, fit.trace

@@ -61,8 +61,8 @@ class Skills(NamedTuple):
     @property
     def log_density(self) -> float:
         """The logarithm of the density of what is learned."""
-        found = OWN * np.log(self.own) + SAME * np.log1p(-self.own) + RARE * np.log(self.shares).sum()
-        return float(found + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
+        total = OWN * np.log(self.own) + SAME * np.log1p(-self.own) + RARE * np.log(self.shares).sum()
+        return float(total + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
 
 
 def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], list[Floats], list[Floats], Floats, float]:
@@ -99,8 +99,8 @@ def learn_skills(evidence: Sequence[Floats], skills: Skills) -> Skills:
 def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], float]:
     """The probabilities p of types, (M, T) of each question, given the other questions; and J."""
     _, _, mixed, log_scores, log_evidence = weigh(evidence, skills)
-    found = []
+    types = []
     for h, own in zip(skills.types, mixed, strict=True):
         levels = (1 - skills.own) * softmax(log_scores - np.log(own), axis=1) + skills.own * skills.shares
-        found.append(np.maximum(levels if h is None else levels @ h, TINY))
-    return found, log_evidence
+        types.append(np.maximum(levels if h is None else levels @ h, TINY))
+    return types, log_evidence

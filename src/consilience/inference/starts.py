@@ -34,7 +34,7 @@ from ..limits import NUMBER, are_allowed, available_memory, require_few, require
 from ..options import to_floats
 from .em import Parameters, Problem, expect_from_votes
 from .moments import answers_to_match, lay_out, learn_moments
-from .sources import Source
+from .observations import Observations
 from .structures import StructureParameters, Trail
 from .workers.base import WorkerModel, smoothing_array
 
@@ -140,8 +140,8 @@ def require_numbers(
 ) -> None:
     """Raise an error if numbers cannot be held in memory, or are far more than answers to find them from."""
     require_memory(n_bytes, problem, *remedies, keyword="classes")
-    found = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
-    require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
+    size = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
+    require_few(what, n_numbers, size, *remedies, n=r.n_responses, keyword="classes")
 
 
 def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
@@ -188,11 +188,11 @@ def check_transitions(owner: str, r: Answers) -> None:
         )
 
 
-def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dict[str, Parameters]:
+def find_starts(model: LatentEstimator, problem: Problem, observations: Observations) -> dict[str, Parameters]:
     """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones."""
     from .estimator import Estimator
 
-    r = source.responses
+    r = observations.responses
     votes = expect_from_votes(problem)
     by_vote = problem.maximise(votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -237,12 +237,12 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
                 )
             fixed, answers, prior = fixed_prior(model, r), answers_to_match(r), by_vote.structure.mean
             check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
-            found = learn_moments(answers, plain, prior if fixed is None else fixed, learn_prior=fixed is None)
+            moments = learn_moments(answers, plain, prior if fixed is None else fixed, learn_prior=fixed is None)
             if model.max_iter > 0:
                 # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
-                found = found._replace(prior=(found.prior + prior) / 2)
-            structure = model._start_from_moments(r, problem.structure, found)
-            starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
+                moments = moments._replace(prior=(moments.prior + prior) / 2)
+            structure = model._start_from_moments(r, problem.structure, moments)
+            starts["moments"] = settle(moments.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
     confusion = plain.transpose(0, 2, 1)
     for i in range(1, model.n_init):
@@ -273,8 +273,8 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
     known = worker >= 0
     if r.silence_counts:
         label = np.append(label, matrices.shape[2] - 1)
-    found = matrices[worker[known]][:, k][:, :, label]
-    mass = found.sum(axis=2, keepdims=True)
+    learned = matrices[worker[known]][:, k][:, :, label]
+    mass = learned.sum(axis=2, keepdims=True)
     # A worker who, by that model, never says any of these labels: the vote knows better.
-    confusion[known] = np.divide(found, mass, out=confusion[known], where=mass > 0)
+    confusion[known] = np.divide(learned, mass, out=confusion[known], where=mass > 0)
     return confusion

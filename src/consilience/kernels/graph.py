@@ -221,9 +221,9 @@ def pseudo_likelihood_slope(
 
         sum_k (q_k - p_k) s_k   and   sum_k p_k s_k^2 - m^2
     """
-    found = np.zeros(2)
-    add_pseudo_likelihood(offsets, sums, external, coupling, posterior, np.empty(posterior.shape[1]), found)
-    return float(found[0]), float(found[1])
+    slopes = np.zeros(2)
+    add_pseudo_likelihood(offsets, sums, external, coupling, posterior, np.empty(posterior.shape[1]), slopes)
+    return float(slopes[0]), float(slopes[1])
 
 
 @kernel
@@ -234,7 +234,7 @@ def add_pseudo_likelihood(
     coupling: float,
     posterior: Floats,
     p: Floats,
-    found: Floats,
+    slopes: Floats,
 ) -> None:
     """Do what `pseudo_likelihood_slope` says. Scratch: p (K,)."""
     n_classes = p.size
@@ -255,8 +255,8 @@ def add_pseudo_likelihood(
             p[k] /= total
             mean += p[k] * sums[i, k]
             square += p[k] * sums[i, k] * sums[i, k]
-            found[0] += (posterior[i, k] - p[k]) * sums[i, k]
-        found[1] += square - mean * mean
+            slopes[0] += (posterior[i, k] - p[k]) * sums[i, k]
+        slopes[1] += square - mean * mean
 
 
 def find_levels(offsets: Integers, neighbours: Integers, starts: Integers) -> tuple[Integers, int]:

@@ -1,8 +1,9 @@
 """Kinds: what users bring, how it becomes answers about items, and how results become what the user had.
 
 A table of answers, spans that workers marked in texts and masks that readers drew are all fused as answers of workers
-about items. A kind knows what the items are. `pose` turns what was brought into answers, `collect` turns results into
-what the user had, and both have their known labels and words for people. Nothing else asks what the items are.
+about items. A kind knows what the items are. `to_answers` turns what was brought into answers, `from_labels` turns
+results into what the user had, and both have their known labels and words for people. Nothing else asks what the items
+are.
 
 The simplest kind is here too, that of tables: every item has an id and stands for itself. A new kind is a subclass of
 `Kind` in a file of its own, and a line in `KINDS` of `consilience.kinds`.
@@ -96,7 +97,7 @@ class Kind(ABC, Generic[Brought]):
 
     @classmethod
     @abstractmethod
-    def pose(cls, brought: Brought) -> tuple[Kind[Brought], Answers]:
+    def to_answers(cls, brought: Brought) -> tuple[Kind[Brought], Answers]:
         """What was brought as answers, and the kind that these belong to."""
 
     @classmethod
@@ -229,7 +230,7 @@ class Kind(ABC, Generic[Brought]):
         """The key of an item that a user names."""
         return item
 
-    def collect(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
+    def from_labels(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
         """The results as what was brought, to be written as that; `labels` is the table of labels."""
         return labels
 
@@ -258,7 +259,7 @@ class TableKind(Kind[Answers]):
     layouts = LAYOUTS
 
     @classmethod
-    def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
+    def to_answers(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """The answers themselves."""
         if brought.n_labels >= FEWEST_LABELS and are_measured(brought):
             name = shorten(brought.columns.get("label", "label"))

@@ -440,7 +440,7 @@ class MasksKind(Kind[Masks]):
     no_update = ("Masks cannot be added to a fit.", "Fit again, to the masks of all readers, with all known masks.")
 
     @classmethod
-    def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:
+    def to_answers(cls, brought: Masks) -> tuple[MasksKind, Answers]:
         """The class that readers gave to each pixel."""
         return cls(replace(brought, codes=())), brought.to_responses()
 
@@ -489,7 +489,7 @@ class MasksKind(Kind[Masks]):
         groups = [np.flatnonzero(group == number).tolist() for number in range(n_groups)]
         return [members for members in groups if len(members) > 1]
 
-    def collect(self, fused: Fused, labels: object) -> FusedMasks:  # noqa: ARG002
+    def from_labels(self, fused: Fused, labels: object) -> FusedMasks:  # noqa: ARG002
         """One mask for each image."""
         return draw_masks(self, fused.labels)
 

@@ -22,7 +22,7 @@ from ..answers.columns import (
     spell_surrogates,
     to_column,
 )
-from ..answers.tagging import LETTERS, are_tags, find_runs, follow_alone, judge_runs, split_tag
+from ..answers.tagging import LETTERS, are_tags, find_run_probabilities, find_runs, follow_alone, split_tag
 from ..errors import InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn_of
 from ..kernels import freeze
 from .base import FUSED, AnyKind, Fused, Kind, list_given
@@ -71,7 +71,7 @@ class SpansKind(Kind[Spans]):
     )
 
     @classmethod
-    def pose(cls, brought: Spans) -> tuple[SpansKind, Answers]:
+    def to_answers(cls, brought: Spans) -> tuple[SpansKind, Answers]:
         """The tags that workers gave to the tokens."""
         answers, tokens = brought.to_responses(), brought.tokenised
         places = (freeze(tokens.offsets), freeze(tokens.start), freeze(tokens.end))
@@ -209,7 +209,7 @@ class SpansKind(Kind[Spans]):
         sure = is_sure and len(confidence) > 0
         return made, f"{told}, with a mean confidence of {made['mean_confidence']:.1%}." if sure else f"{told}."
 
-    def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
+    def from_labels(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """The fused spans with their texts."""
         return collect_spans(self, fused)
 
@@ -228,7 +228,9 @@ def tabulate_spans(kind: AnyKind, fused: Fused) -> dict[str, Column]:
     runs = find_runs(labels.codes, labels.classes, sequence)
     confidence = fused.span_confidence
     if confidence is None:  # tokens are independent of each other
-        confidence = judge_runs(follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs)
+        confidence = find_run_probabilities(
+            follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs
+        )
     kinds = [(split_tag(name, LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
     types = [kinds[code] for code in labels.codes[runs.first].tolist()]
     start, end = runs.first - runs.offset, runs.stop - runs.offset
@@ -260,11 +262,11 @@ def collect_spans(kind: AnyKind, fused: Fused) -> Spans:
             f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
             "Save it with texts=True." if of_spans else "Fit it to a Spans.",
         )
-    found = tabulate_spans(kind, fused)
-    start, end, confidence = (np.asarray(found[name]) for name in ("start", "end", "confidence"))
-    codes, labels = encode_sorted(found["label"])
+    table = tabulate_spans(kind, fused)
+    start, end, confidence = (np.asarray(table[name]) for name in ("start", "end", "confidence"))
+    codes, labels = encode_sorted(table["label"])
     nobody = np.zeros(len(start), np.int64)
-    marks = Marks(lookup(kind.documents, found["document"]), nobody, start, end, codes.astype(np.int64), confidence)
+    marks = Marks(lookup(kind.documents, table["document"]), nobody, start, end, codes.astype(np.int64), confidence)
     return Spans(
         kind.documents,
         kind.texts,

@@ -317,13 +317,13 @@ class Spans:
                 "Give the known spans of a document once.",
                 keyword="gold",
             )
-        found = pick_marks(marks, np.flatnonzero(place[marks.document] >= 0))
-        types = known.labels[found.label]
-        found = found._replace(document=place[found.document], worker=np.zeros(len(found.start), np.int64))
+        chosen = pick_marks(marks, np.flatnonzero(place[marks.document] >= 0))
+        types = known.labels[chosen.label]
+        chosen = chosen._replace(document=place[chosen.document], worker=np.zeros(len(chosen.start), np.int64))
         if self.gold is not None:
             types = np.append(types, self.labels[self.gold.label])
-            found = Marks(*map(np.append, found[:5], self.gold[:5]))  # type: ignore[arg-type]
-        layers = [(self.marks, self.labels[self.marks.label]), (found, types)]
+            chosen = Marks(*map(np.append, chosen[:5], self.gold[:5]))  # type: ignore[arg-type]
+        layers = [(self.marks, self.labels[self.marks.label]), (chosen, types)]
         labels, (own, gold) = _join_layers(self.documents, self.texts, layers)
         gold_documents = np.union1d(self.gold_documents, np.setdiff1d(place[documents], -1))
         return replace(self, labels=labels, marks=own, gold=gold, gold_documents=gold_documents)
@@ -461,13 +461,13 @@ def collect_texts(texts: Iterable[MarkedText], origin: tuple[str, str] | None = 
         columns = list(zip(*rows, strict=True)) or [()] * 6
         tables.append(dict(zip(("document", "worker", "start", "end", "label", "confidence"), columns, strict=True)))
     contents = {each.name: each.text for each in documents.values()}
-    found = _read_tables(tables[0], contents, tables[1], tables[2] if sure else None, {}, scored=True)
+    read = _read_tables(tables[0], contents, tables[1], tables[2] if sure else None, {}, scored=True)
     tokens = None
     if all(each.tokens is not None for each in documents.values()):
         own = [each.tokens or [] for each in documents.values()]
         offsets = np.cumsum([0, *map(len, own)]).astype(np.int64)
         tokens = Tokens(offsets, *np.array([token for each in own for token in each], np.int64).reshape(-1, 2).T)
-    return replace(found, tokens=tokens, origin=origin)
+    return replace(read, tokens=tokens, origin=origin)
 
 
 def list_texts(spans: Spans) -> list[MarkedText]:
@@ -477,16 +477,16 @@ def list_texts(spans: Spans) -> list[MarkedText]:
     scored = np.zeros(len(spans.marks.start), bool) if confidence is None else ~np.isnan(confidence)
     all_scored = confidence is not None and scored.all()
     judged = set(range(len(workers)) if all_scored else spans.marks.worker[scored].tolist())
-    found: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in spans.readings.tolist()}
+    marked: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in spans.readings.tolist()}
     known: dict[tuple[int, int], Scored] = {(d, 0): {} for d in spans.gold_documents.tolist()}
-    for marks, holders in ((spans.marks, found), (spans.gold, known)):
+    for marks, holders in ((spans.marks, marked), (spans.gold, known)):
         if marks is not None:
             scores = np.full(len(marks.start), np.nan) if marks.confidence is None else marks.confidence
             columns = [column.tolist() for column in (*marks[:5], scores)]
             for document, worker, start, end, label, score in zip(*columns, strict=True):
                 holders[document, worker][start, end, labels[label]] = None if score != score else score
     readings: list[list[Reading]] = [[] for _ in spans.texts]
-    for (document, worker), own in found.items():
+    for (document, worker), own in marked.items():
         readings[document].append(Reading(workers[worker], own, worker in judged and None not in own.values()))
     for (document, _), own in known.items():
         readings[document].append(Reading(None, own))
@@ -599,8 +599,8 @@ def _find_documents(table: Table, documents: Values) -> Indices:
     """The index of the document of each row."""
     name = table.need("document", parameter="document")
     column = table.values(name, "Say which document each row is about.")
-    found = lookup(documents, column)
-    unknown = np.flatnonzero(found < 0)
+    codes = lookup(documents, column)
+    unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         missing = encode_in_order_of_appearance(column.take(unknown))[1]
         raise InputError(
@@ -609,7 +609,7 @@ def _find_documents(table: Table, documents: Values) -> Indices:
             Sentence("Give their texts with {texts}."),
             keyword="texts",
         )
-    return found
+    return codes
 
 
 def _read_rows(table: Table, document: Indices, rows: Indices, scored: bool = False) -> tuple[Marks, list[str]]:
@@ -688,22 +688,22 @@ def find_truth(gold: Spans) -> tuple[Marks, Indices]:
     )
 
 
-def match_documents(found: Spans, other: Spans, used: Indices | None = None) -> Indices:
+def match_documents(spans: Spans, other: Spans, used: Indices | None = None) -> Indices:
     """Where each document is on the other side, which must have the same text; -1 if it is not there, or not `used`."""
-    place = lookup(other.documents, to_column(found.documents))
+    place = lookup(other.documents, to_column(spans.documents))
     if used is not None:
         place[np.setdiff1d(np.arange(len(place)), used)] = -1
     both = np.flatnonzero(place >= 0)
     if not len(both):
         raise InputError(
-            f"No document is in both: here are {listing(found.documents.tolist(), 3)}, and there are "
+            f"No document is in both: here are {listing(spans.documents.tolist(), 3)}, and there are "
             f"{listing(other.documents.tolist(), 3)}.",
             "Check that both use the same ids.",
         )
-    odd = [row for row in both.tolist() if found.texts[row] != other.texts[place[row]]]
+    odd = [row for row in both.tolist() if spans.texts[row] != other.texts[place[row]]]
     if odd:
         raise InputError(
-            f"In {plural(len(odd), 'document')}, such as {shorten(found.documents[odd[0]])}, the text is not the one "
+            f"In {plural(len(odd), 'document')}, such as {shorten(spans.documents[odd[0]])}, the text is not the one "
             "whose spans are known.",
             "Give both the same texts.",
         )

@@ -396,7 +396,7 @@ class TagsKind(Kind[Tags]):
     judged = "single tag"
 
     @classmethod
-    def pose(cls, brought: Tags) -> tuple[TagsKind, Answers]:
+    def to_answers(cls, brought: Tags) -> tuple[TagsKind, Answers]:
         """The answers yes and no about each tag of each item."""
         known = brought.tags, brought.separator, brought.form, brought.origin, brought.columns.get("label")
         return cls(*known), brought.to_responses()
@@ -586,14 +586,14 @@ def find_separators(
         return own
     table = open_it()
     there = [name for name in others if name in table.names]
-    found = [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), default)]
-    if not found:
+    columns = [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), default)]
+    if not columns:
         raise InputError(
             f"The separator {default!r} is in no cell of the questions {listing(others, len(others))}.",
             Sentence("Check {separator}, or leave it out."),
             keyword="separator",
         )
-    return dict.fromkeys(found, default) | own
+    return dict.fromkeys(columns, default) | own
 
 
 def _find_columns(

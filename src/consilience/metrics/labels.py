@@ -369,13 +369,13 @@ def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) ->
 
 def _both(gold: object, predicted: object, lengths: ArrayLike | None) -> Iterator[NDArray[np.int64]]:
     """Yield the spans of both as rows, as `score_spans` takes them; all tokens are one document."""
-    (true, first), (found, also) = _flatten(gold, lengths), _flatten(predicted, lengths)
+    (true, first), (labels, also) = _flatten(gold, lengths), _flatten(predicted, lengths)
     if not np.array_equal(first, also):
         raise InputError(
-            f"gold has {len(true):,} tags in {first.sum():,} sequences, predicted {len(found):,} in {also.sum():,}: "
+            f"gold has {len(true):,} tags in {first.sum():,} sequences, predicted {len(labels):,} in {also.sum():,}: "
             "they must be of the same tokens."
         )
-    prefix, kind = split_tags([*true, *found])
+    prefix, kind = split_tags([*true, *labels])
     for part in (slice(0, len(true)), slice(len(true), None)):
         start, stop = find_spans(prefix[part], kind[part], first)
         yield np.stack([kind[part][start], np.zeros_like(start), start, stop], axis=1)
@@ -424,7 +424,7 @@ def score_spans(known: NDArray[np.int64], said: NDArray[np.int64]) -> dict[str, 
     """
     known, said = (np.unique(rows, axis=0) if len(rows) else rows for rows in (known, said))
     right = len(known) + len(said) - len(np.unique(np.concatenate([known, said]), axis=0))
-    found, recalled = overlap_shares(said, known), overlap_shares(known, said)
+    precise, recalled = overlap_shares(said, known), overlap_shares(known, said)
 
     def score(found_right: float, true_found: float) -> SpanScore:
         precision = found_right / len(said) if len(said) else 0.0
@@ -434,8 +434,8 @@ def score_spans(known: NDArray[np.int64], said: NDArray[np.int64]) -> dict[str, 
 
     return {
         "strict": score(right, right),
-        "relaxed": score(float(found.sum()), float(recalled.sum())),
-        "type_only": score(float((found > 0).sum()), float((recalled > 0).sum())),
+        "relaxed": score(float(precise.sum()), float(recalled.sum())),
+        "type_only": score(float((precise > 0).sum()), float((recalled > 0).sum())),
     }
 
 

@@ -28,5 +28,5 @@ def model_class(name: str) -> type[Any]:
     'DawidSkene'
     """
     module, class_name = (MODELS | OTHERS)[name].rsplit(".", 1)
-    found: type[Any] = getattr(import_module(f"..{module}", __name__), class_name)
-    return found
+    model: type[Any] = getattr(import_module(f"..{module}", __name__), class_name)
+    return model

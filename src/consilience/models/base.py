@@ -24,10 +24,10 @@ from ..kinds.base import AnyKind
 from ..limits import keep_to
 from ..options import check_truth, is_whole, to_path
 from ..results.findings import Finding, check_kind
-from ..results.fitting import Others, align, fit_source, make_source
+from ..results.fitting import Others, align, fit_model, make_observations
 from ..results.result import Result
 from . import MODELS, OTHERS, model_class
-from .opening import open_gold_tables, open_posed
+from .opening import open_gold_tables, open_with_kind
 
 if TYPE_CHECKING:
     from ..documents.charts import Chart
@@ -44,18 +44,18 @@ Value = TypeVar("Value")
 # Attributes that apply where they are not empty, and where methods apply that not all fitted models have.
 OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
 APPLIES: dict[str, Callable[[Result], bool]] = {
-    **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
-    "to_masks": lambda found: found.kind.name == "masks",
-    "drift_report": lambda found: found.drift is not None,
-    "changes": lambda found: found.update is not None,
+    **dict.fromkeys(("to_spans", "to_span_set"), lambda result: are_tags(result.names.classes)),
+    "to_masks": lambda result: result.kind.name == "masks",
+    "drift_report": lambda result: result.drift is not None,
+    "changes": lambda result: result.update is not None,
     **dict.fromkeys(
         ("classifier_", "disagreements", "explain_features"),
-        lambda found: found.guidance is not None,
+        lambda result: result.guidance is not None,
     ),
 }
 
 
-class Found(Generic[Value]):
+class FromResult(Generic[Value]):
     """An attribute of a fitted model, which reads from its result; None where the fit had nothing to say of it."""
 
     def __init__(self, read: Callable[[Result], Value], doc: str) -> None:
@@ -86,26 +86,28 @@ class Model(Fitted[Result], LabelEstimator):
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
-    labels_ = Found(lambda found: found.labels.values, "The fused label of each item.")
-    posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
-    classes_ = Found(lambda found: found.names.classes, "What can be true.")
-    prior_ = Found(lambda found: found.prior, "Class prior.")
-    confusion_ = Found(lambda found: found.learned.confusion, "How each worker answers, [worker, truth, answer].")
-    trace_ = Found(lambda found: found.course.trace, "The objective before each iteration and at the end.")
-    n_iter_ = Found(lambda found: found.course.n_iter, "Number of iterations.")
-    converged_ = Found(lambda found: found.course.converged, "Whether the fit settled.")
-    copies_ = Found(
-        lambda found: [found.names.workers[group].tolist() for group in found.copies],
+    labels_ = FromResult(lambda result: result.labels.values, "The fused label of each item.")
+    posterior_ = FromResult(lambda result: result.labels.posterior, "The probabilities of the classes of each item.")
+    classes_ = FromResult(lambda result: result.names.classes, "What can be true.")
+    prior_ = FromResult(lambda result: result.prior, "Class prior.")
+    confusion_ = FromResult(
+        lambda result: result.learned.confusion, "How each worker answers, [worker, truth, answer]."
+    )
+    trace_ = FromResult(lambda result: result.course.trace, "The objective before each iteration and at the end.")
+    n_iter_ = FromResult(lambda result: result.course.n_iter, "Number of iterations.")
+    converged_ = FromResult(lambda result: result.course.converged, "Whether the fit settled.")
+    copies_ = FromResult(
+        lambda result: [result.names.workers[group].tolist() for group in result.copies],
         "Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`.",
     )
-    comparison_ = Found(
-        lambda found: found.comparison, "The comparison with majority vote, of a model that `fuse` made."
+    comparison_ = FromResult(
+        lambda result: result.comparison, "The comparison with majority vote, of a model that `fuse` made."
     )
-    graph_check_ = Found(
-        lambda found: found.graph_check, "What a shuffled graph tells, of a model that `fuse` made with a graph."
+    graph_check_ = FromResult(
+        lambda result: result.graph_check, "What a shuffled graph tells, of a model that `fuse` made with a graph."
     )
-    update_: ClassVar[Found[Update | None]] = Found(
-        lambda found: found.update, "What the last `update` brought, in numbers."
+    update_: ClassVar[FromResult[Update | None]] = FromResult(
+        lambda result: result.update, "What the last `update` brought, in numbers."
     )
 
     @property
@@ -114,12 +116,12 @@ class Model(Fitted[Result], LabelEstimator):
 
         A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
         """
-        found = self.result_
-        return list(found.findings) if found.findings is not None or found.answers is None else []
+        result = self.result_
+        return list(result.findings) if result.findings is not None or result.answers is None else []
 
-    def _adopt(self, found: Result) -> Self:
+    def _adopt(self, result: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = complete(self, found)
+        self._result = complete(self, result)
         return self
 
     @classmethod
@@ -173,13 +175,13 @@ class Model(Fitted[Result], LabelEstimator):
         self
         """
         self._check()
-        kind, answers = open_posed(responses)
+        kind, answers = open_with_kind(responses)
         if gold is not None:
             gold = kind.spread_known(open_gold_tables(gold), answers.columns)
-        source = make_source(self, answers, gold, features, item_prior, kind)
-        links = align(self, source.responses, graph) if self._takes_graph or graph is not None else None
-        with open_engine(engine) as opened, keep_to(source.responses.memory):
-            return self._adopt(fit_source(self, source, links, opened))
+        observations = make_observations(self, answers, gold, features, item_prior, kind)
+        links = align(self, observations.responses, graph) if self._takes_graph or graph is not None else None
+        with open_engine(engine) as opened, keep_to(observations.responses.memory):
+            return self._adopt(fit_model(self, observations, links, opened))
 
     def fit_predict(self, responses: object, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
@@ -196,18 +198,18 @@ class Model(Fitted[Result], LabelEstimator):
         """What was learned, ready to be applied to other answers."""
         from .updating import read_like
 
-        found = self.result_
+        result = self.result_
         self._check()
         r = None if responses is None and features is not None else read_like(self, responses)
-        known = found.kind.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
-        return Others(self, found, r, graph, known, features, item_prior)
+        known = result.kind.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
+        return Others(self, result, r, graph, known, features, item_prior)
 
     def _read(self, responses: object) -> tuple[AnyKind, Answers]:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
-        kind, answers = open_posed(responses, self.result_.kind, **columns)
+        kind, answers = open_with_kind(responses, self.result_.kind, **columns)
         answers = answers.spelled_as(names.labels) if names.normalised else answers
         return kind, answers.scaled_as(names.classes, names.positions)
 
@@ -280,7 +282,7 @@ class Model(Fitted[Result], LabelEstimator):
         labels = others.find_labels(engine)
         if not as_frame:
             return labels.values
-        return build_frame(list_columns(labels, self.result_.kind), others.source.responses.backend)
+        return build_frame(list_columns(labels, self.result_.kind), others.observations.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
@@ -297,8 +299,8 @@ class Model(Fitted[Result], LabelEstimator):
 
     def __dir__(self) -> list[str]:
         """The names that apply to what was fitted."""
-        found, names = self._result, list(super().__dir__())
-        if found is None:
+        result, names = self._result, list(super().__dir__())
+        if result is None:
             return names
 
         settled = {
@@ -309,19 +311,19 @@ class Model(Fitted[Result], LabelEstimator):
             if name in OPTIONAL:
                 value = getattr(self, name)
                 return bool(value) if isinstance(value, list) else value is not None
-            return name not in settled and (name not in APPLIES or APPLIES[name](found))
+            return name not in settled and (name not in APPLIES or APPLIES[name](result))
 
         return [name for name in names if applies(name)]
 
     def _describe(self) -> str:
-        found = self.result_
-        steps = f", {found.course.n_iter} iterations" if found.course.n_iter else ""
-        settled = "" if found.course.converged else " (not converged)"
-        sure = f"mean confidence {found.labels.mean_confidence:.3f}"
-        if not found.labels.shown:
-            sure = "too few answers to tell how sure" if found.checked else "nothing checks the answers"
+        result = self.result_
+        steps = f", {result.course.n_iter} iterations" if result.course.n_iter else ""
+        settled = "" if result.course.converged else " (not converged)"
+        sure = f"mean confidence {result.labels.mean_confidence:.3f}"
+        if not result.labels.shown:
+            sure = "too few answers to tell how sure" if result.checked else "nothing checks the answers"
         return (
-            f"{found.labels.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
+            f"{result.labels.n_items:,} items, {len(result.names.workers):,} workers, {len(result.names.classes)} "
             f"classes{steps}{settled}; {sure}"
         )
 
@@ -353,9 +355,9 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..results.label_files import check_confidence, list_columns
 
-        found = self.result_
+        result = self.result_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        return build_frame(list_columns(found.labels, found.kind, least), found.backend)
+        return build_frame(list_columns(result.labels, result.kind, least), result.backend)
 
     def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files, about a million items at a time.
@@ -393,8 +395,8 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..kinds.span_kind import tabulate_spans
 
-        found = self.result_
-        return build_frame(tabulate_spans(found.kind, found), found.backend)
+        result = self.result_
+        return build_frame(tabulate_spans(result.kind, result), result.backend)
 
     def to_span_set(self) -> Spans:
         """Return the fused spans with their texts as a `Spans`, of one worker who is called "consilience".
@@ -458,9 +460,9 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..results.explanations import explain_row, find_item
 
-        found = self.result_
-        row = find_item(found.answers, found.kind.find_key(item))
-        return explain_row(self, found, row)
+        result = self.result_
+        row = find_item(result.answers, result.kind.find_key(item))
+        return explain_row(self, result, row)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -503,9 +505,12 @@ class Model(Fitted[Result], LabelEstimator):
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.
         """
-        found = self.result_
-        ids, figures = found.workers["worker"], {name: each for name, each in found.workers.items() if name != "worker"}
-        return build_report({"worker": ids, **round_figures(figures)}, found.backend)
+        result = self.result_
+        ids, figures = (
+            result.workers["worker"],
+            {name: each for name, each in result.workers.items() if name != "worker"},
+        )
+        return build_report({"worker": ids, **round_figures(figures)}, result.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.
@@ -533,15 +538,15 @@ class Model(Fitted[Result], LabelEstimator):
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 86% to 52%']
         """
-        found = self.result_
-        if found.answers.order is None:
+        result = self.result_
+        if result.answers.order is None:
             raise ParameterError(
                 "It is not known in which order the answers were given.",
                 Sentence("Read them with {order}, the column of numbers or times that tells."),
                 keyword="order",
             )
-        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift or {}))}
-        return build_report(columns, found.backend)
+        columns = {"worker": to_column(result.names.workers), **round_figures(dict(result.drift or {}))}
+        return build_report(columns, result.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
         """Write the fitted model to one file, without pickle; `consilience.load` reads it.
@@ -613,9 +618,9 @@ class Model(Fitted[Result], LabelEstimator):
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         # Another seed than at the fit draws other items.
-        found = replace(self.result_, seed=self.get_params().get("seed", 0))
-        columns = list_next_items(found, int(n), at_random=at_random)
-        return build_report(found.kind.name_keys(columns), found.backend)
+        result = replace(self.result_, seed=self.get_params().get("seed", 0))
+        columns = list_next_items(result, int(n), at_random=at_random)
+        return build_report(result.kind.name_keys(columns), result.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.
@@ -697,9 +702,9 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..planning import list_questions
 
-        found = replace(self.result_, seed=self.get_params().get("seed", 0))
-        columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
-        return build_report(found.kind.name_keys(columns), found.backend)
+        result = replace(self.result_, seed=self.get_params().get("seed", 0))
+        columns = list_questions(result, n, workers, budget, cost, per_worker, asked)
+        return build_report(result.kind.name_keys(columns), result.backend)
 
     def update(
         self,
@@ -757,10 +762,10 @@ class Model(Fitted[Result], LabelEstimator):
         new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
         ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
         """
-        found = self.result_
-        if found.update is None:
+        result = self.result_
+        if result.update is None:
             raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
-        return build_report(found.kind.name_keys(found.update.columns), found.backend)
+        return build_report(result.kind.name_keys(result.update.columns), result.backend)
 
 
 def name_source(model: Model, kind: str | None) -> None:
@@ -769,7 +774,7 @@ def name_source(model: Model, kind: str | None) -> None:
         model._adopt(replace(model.result_, source_kind=check_kind(kind), findings=None))
 
 
-class Standalone(Fitted[estimator.Found]):
+class Standalone(Fitted[estimator.FittedResult]):
     """An estimator with a result of its own, such as a ranking: parameters, `fit`, and a frozen dataclass.
 
     It shares saving, documents and the command line with the models of labels, and nothing else. A subclass has a
@@ -790,9 +795,9 @@ class Standalone(Fitted[estimator.Found]):
     charts: ClassVar[Mapping[str, Callable[[Any], Chart | None]]] = {}
     findings_: list[Finding]
 
-    def _adopt(self, found: estimator.Found) -> Self:
+    def _adopt(self, result: estimator.FittedResult) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = found
+        self._result = result
         return self
 
     @abstractmethod
@@ -825,11 +830,11 @@ class Standalone(Fitted[estimator.Found]):
         """The model that `save` wrote, after a look at whether it can be one."""
         model = cls(**saved.parameters)
         model._check()
-        found = saved.read_part(cls.result_type, saved.fusion, saved.path)
-        if hasattr(found, "check_saved"):
-            found.check_saved()
+        result = saved.read_part(cls.result_type, saved.fusion, saved.path)
+        if hasattr(result, "check_saved"):
+            result.check_saved()
         saved.check_all_was_read()
-        return model._adopt(found)
+        return model._adopt(result)
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document

@@ -13,7 +13,7 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
-from ..checks.register import judge
+from ..checks.register import check_fused
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
 from ..errors import (
@@ -34,7 +34,7 @@ from ..formats.sources import find_source, open_table
 from ..inference.copies import find_groups
 from ..inference.em import Progress
 from ..inference.estimator import LatentEstimator, list_defaults, renew
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind
@@ -43,7 +43,7 @@ from ..kinds.tags import find_separators
 from ..limits import keep_to
 from ..options import check_questions, is_among, split_by_question
 from ..results.findings import check_kind
-from ..results.fitting import align, fit_source, make_source
+from ..results.fitting import align, fit_model, make_observations
 from . import MODELS, model_class
 from .base import Model, Standalone
 from .independent import DawidSkene
@@ -60,7 +60,7 @@ SPLIT = (*SCALE, "separator")
 MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
 
 # A question before it is fitted: the model, what it is fitted to, and fields of its result that are known.
-Posed: TypeAlias = tuple[Model, Source, Graph | None, dict[str, Any]]
+Question: TypeAlias = tuple[Model, Observations, Graph | None, dict[str, Any]]
 
 
 class Shared(NamedTuple):
@@ -184,9 +184,9 @@ def fuse_prepared(
     parameters: Mapping[str, Any],
     source_kind: str | None,
 ) -> tuple[dict[Any, Any], Shared | None]:
-    """Fuse one question, whose name is None, or several, each of which `opening` opens; see `fuse` and `fit_posed`."""
+    """Fuse one question, whose name is None, or several, each of which `opening` opens; see `fuse`, `fit_questions`."""
     source_kind = None if source_kind is None else check_kind(source_kind)
-    posed: dict[Any, Posed] = {}
+    questions: dict[Any, Question] = {}
     with open_engine(engine) as working:
         for name in names:
             with about(name):
@@ -205,9 +205,9 @@ def fuse_prepared(
                     if name is not None:
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
                     return {None: chosen.fit(answers, gold=prepared.gold)}, None
-                source = make_source(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
-                posed[name] = chosen, source, align(chosen, source.responses, graph), beside
-        return fit_posed(posed, working, source_kind)
+                observations = make_observations(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
+                questions[name] = chosen, observations, align(chosen, observations.responses, graph), beside
+        return fit_questions(questions, working, source_kind)
 
 
 def choose_estimator(
@@ -291,8 +291,8 @@ def choose_estimator(
     return chosen, answers, graph, beside
 
 
-def fit_posed(
-    posed: Mapping[Any, Posed], engine: Engine, source_kind: str | None
+def fit_questions(
+    questions: Mapping[Any, Question], engine: Engine, source_kind: str | None
 ) -> tuple[dict[Any, Model], Shared | None]:
     """Fitted and judged models by question, and what was found of all questions together.
 
@@ -302,22 +302,24 @@ def fit_posed(
     from ..inference.sharing import can_share, fit_together
 
     models, shared, types = dict[Any, Model](), None, dict[Any, Any]()
-    with keep_to(next((source.responses.memory for _, source, *_ in posed.values()), None)):
-        copies = {name: find_groups(source, engine) for name, (_, source, *_) in posed.items()}
-        typed = [name for name, (model, *_) in posed.items() if can_share(model)]
+    with keep_to(next((observations.responses.memory for _, observations, *_ in questions.values()), None)):
+        copies = {name: find_groups(observations, engine) for name, (_, observations, *_) in questions.items()}
+        typed = [name for name, (model, *_) in questions.items() if can_share(model)]
         if len(typed) > 1:
-            once = [posed[name][1].count_once(copies[name]) for name in typed]
-            estimators = [model for model, *_ in map(posed.__getitem__, typed) if isinstance(model, LatentEstimator)]
-            graphs = [posed[name][2] for name in typed]
-            heard, own, easiness, trace = fit_together(estimators, once, graphs, engine)
-            types = dict(zip(typed, heard, strict=True))
+            once = [questions[name][1].count_once(copies[name]) for name in typed]
+            estimators = [
+                model for model, *_ in map(questions.__getitem__, typed) if isinstance(model, LatentEstimator)
+            ]
+            graphs = [questions[name][2] for name in typed]
+            worker_types, own, easiness, trace = fit_together(estimators, once, graphs, engine)
+            types = dict(zip(typed, worker_types, strict=True))
             shared = Shared(own, dict(zip(typed, easiness.tolist(), strict=True)), trace)
-        for name, (model, source, graph, beside) in posed.items():
+        for name, (model, observations, graph, beside) in questions.items():
             with about(name):
-                settled = replace(source, worker_types=types.get(name))
+                observed = replace(observations, worker_types=types.get(name))
                 asked: dict[str, Any] = {"copies": copies[name], "count_copies_once": True, "source_kind": source_kind}
-                found = replace(fit_source(model, settled, graph, engine, **asked), **beside)
-                found, changed = judge(model, found, settled, graph, engine)
+                result = replace(fit_model(model, observed, graph, engine, **asked), **beside)
+                result, changed = check_fused(model, result, observed, graph, engine)
                 known_to_model = {key: value for key, value in changed.items() if key in model.get_params()}
-                models[name] = model.set_params(**known_to_model)._adopt(found)
+                models[name] = model.set_params(**known_to_model)._adopt(result)
     return models, shared

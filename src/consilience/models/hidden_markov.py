@@ -15,18 +15,18 @@ from ..inference.chains import COUPLINGS, climb, learn_coupling, match_transitio
 from ..inference.estimator import Parts, Plan
 from ..inference.hidden_answers import CouplingScore, explain_choice
 from ..inference.moments import MomentFit, answers_to_match
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.starts import check_transitions, check_unnamed, find_starts
 from ..inference.structures import Structure, StructureParameters, Summary
 from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result
-from .base import Found
+from .base import FromResult
 from .latent import StreamingModel
 
 
-def chain_of(found: Result) -> ChainParameters:
+def chain_of(result: Result) -> ChainParameters:
     """The chain that was learned."""
-    return cast(ChainParameters, found.learned.structure)
+    return cast(ChainParameters, result.learned.structure)
 
 
 class HiddenMarkov(StreamingModel):
@@ -90,9 +90,9 @@ class HiddenMarkov(StreamingModel):
     True
     """
 
-    coupling_ = Found(lambda found: cast(float, found.coupling), "How far the chain is believed.")
-    transition_ = Found(lambda found: chain_of(found).transition, "Transition matrix [from, to].")
-    initial_ = Found(lambda found: chain_of(found).initial, "Distribution of the first position.")
+    coupling_ = FromResult(lambda result: cast(float, result.coupling), "How far the chain is believed.")
+    transition_ = FromResult(lambda result: chain_of(result).transition, "Transition matrix [from, to].")
+    initial_ = FromResult(lambda result: chain_of(result).initial, "Distribution of the first position.")
 
     _structure_type: ClassVar[type[StructureParameters]] = ChainParameters
     _summary_type: ClassVar[type[Summary]] = ChainSummary
@@ -133,20 +133,20 @@ class HiddenMarkov(StreamingModel):
         check_transitions(type(self).__name__, r)
         super()._check_size(r, graph)
 
-    def _make_structure(self, source: Source, parts: Parts) -> Chain:
+    def _make_structure(self, observations: Observations, parts: Parts) -> Chain:
         """The chain; a coupling that is to be learned stands at 1."""
-        r, coupling = source.responses, 1.0 if self._learns_coupling else float(self.coupling)
+        r, coupling = observations.responses, 1.0 if self._learns_coupling else float(self.coupling)
         check_unnamed(self, "transitions")
         allowed = find_transitions(self.transitions, r.classes)
         return Chain(*parts, coupling, allowed)
 
-    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+    def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
-        problem, scores = self._pose(source, graph, engine), list[CouplingScore]()
-        if self._learns_coupling and count_units(source.responses) > 1:
-            coupling, scores = learn_coupling(source, problem, self._run, self.seed)
+        problem, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
+        if self._learns_coupling and count_units(observations.responses) > 1:
+            coupling, scores = learn_coupling(observations, problem, self._run, self.seed)
             problem = replace(problem, structure=replace(cast(Chain, problem.structure), coupling=coupling))
-        starts = find_starts(self, problem, source)
+        starts = find_starts(self, problem, observations)
         below = [each for each in COUPLINGS if each < cast(Chain, problem.structure).coupling]
         if scores and below and "majority" in starts:
             # As a learned coupling was judged: from weaker ones.
@@ -154,24 +154,24 @@ class HiddenMarkov(StreamingModel):
             starts["climbing"] = problem.maximise(fit.statistics, fit.parameters.prior)
         return Plan(problem, starts, scores)
 
-    def _start_from_moments(self, r: Answers, structure: Structure, found: MomentFit) -> StructureParameters:
+    def _start_from_moments(self, r: Answers, structure: Structure, moments: MomentFit) -> StructureParameters:
         """The chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
-        transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
-        return chain.given(found.prior, found.prior, transition)
+        transition = match_transitions(answers_to_match(r), moments.confusion, chain.allowed.steps)
+        return chain.given(moments.prior, moments.prior, transition)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
-        found = self.result_
-        if not found.coupling_scores:
+        result = self.result_
+        if not result.coupling_scores:
             why = "it was given"
             if self.coupling == "learn":
-                why = "all answers are one worker's about one sequence" if found.n_batches < 2 else "it was kept"
+                why = "all answers are one worker's about one sequence" if result.n_batches < 2 else "it was kept"
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
-        first = " It was chosen by the first batch of answers, and kept since." if found.n_batches > 1 else ""
-        return explain_choice(self.coupling_, found.coupling_scores, words) + first
+        first = " It was chosen by the first batch of answers, and kept since." if result.n_batches > 1 else ""
+        return explain_choice(self.coupling_, result.coupling_scores, words) + first
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"

@@ -13,9 +13,9 @@ from ..errors import ParameterError, Python, Sentence, warn
 from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import Parts, explain_stop
 from ..inference.hidden_answers import Calibration
-from ..inference.labels import choose_labels, pose_votes
+from ..inference.labels import choose_labels, make_vote_problem
 from ..inference.moments import SHRINKAGE, answers_to_match, learn_moments
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.starts import (
     check_matrices,
     check_moments,
@@ -24,7 +24,7 @@ from ..inference.starts import (
 from ..inference.structures import Independent
 from ..inference.workers import voters
 from ..results.calibration import Calibrated
-from ..results.chance import judge_by_others
+from ..results.chance import measure_by_others
 from ..results.fitting import make_result, take_vote
 from ..results.intervals import are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Result
@@ -73,8 +73,8 @@ class MajorityVote(Model):
     label_by: str = "mode"
     seed: int = 0
 
-    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
-        return take_vote(source, engine, self.ties, self.label_by, self.seed)
+    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
+        return take_vote(observations, engine, self.ties, self.label_by, self.seed)
 
 
 class DawidSkene(StreamingModel):
@@ -181,7 +181,7 @@ class DawidSkene(StreamingModel):
     array(['cat', 'dog', 'cat'], dtype=object)
     """
 
-    def _make_structure(self, source: Source, parts: Parts) -> Independent:  # noqa: ARG002
+    def _make_structure(self, observations: Observations, parts: Parts) -> Independent:  # noqa: ARG002
         return Independent(*parts)
 
 
@@ -261,14 +261,16 @@ class MomentMatching(Model):
         check_matrices(type(self).__name__, voters(r), r)
         check_moments(type(self).__name__, answers_to_match(r))
 
-    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
+    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
         """Match moments, and judge the items by what they say of the workers."""
-        source = replace(source, responses=replace(source.responses, soft=None))  # moments are those of labels
-        r = source.responses
-        problem = pose_votes(source, graph, engine)
+        observations = replace(
+            observations, responses=replace(observations.responses, soft=None)
+        )  # moments are those of labels
+        r = observations.responses
+        problem = make_vote_problem(observations, graph, engine)
         by_vote = problem.maximise(expect_from_votes(problem))
         given, answers = fixed_prior(self, r), answers_to_match(r)
-        found = learn_moments(
+        moments = learn_moments(
             answers,
             by_vote.workers.mean,
             by_vote.structure.mean if given is None else given,
@@ -278,26 +280,26 @@ class MomentMatching(Model):
             tol=self.tol,
             callback=self.callback,
         )
-        stopped = None if found.converged else explain_stop(self)
+        stopped = None if moments.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
-        workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
-        learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
+        workers = problem.workers.given(moments.confusion.transpose(0, 2, 1))
+        learned = Parameters(workers, problem.structure.given(moments.prior), problem.prior)
         statistics, posterior = problem.expect(learned), problem.infer(learned)
         codes = choose_labels(posterior, self.label_by)
         estimates = Learned.of(problem, learned, statistics)
-        seen = gather_estimates(source, problem, estimates, learned.prior, given is not None)
+        seen = gather_estimates(observations, problem, estimates, learned.prior, given is not None)
         as_found = Calibrated(Calibration(1.0, given=True), [1.0])
         return make_result(
             type(self).__name__,
-            source,
+            observations,
             codes,
             posterior,
             rule=self._rule,
-            checked=are_checked(r, source.gold, False),
+            checked=are_checked(r, observations.gold, False),
             prior=learned.structure.mean,
             estimates=estimates,
-            course=Course(found.trace, found.n_iter, found.converged),
+            course=Course(moments.trace, moments.n_iter, moments.converged),
             intervals=find_intervals(r, posterior, codes, seen, posterior, as_found)[0],
-            **judge_by_others(source, problem, workers.log_weights, seen.judged, posterior),
+            **measure_by_others(observations, problem, workers.log_weights, seen.judged, posterior),
         )

@@ -20,42 +20,43 @@ from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import Guided, guide_by_features
 from ..inference.hidden_answers import raise_where
 from ..inference.labels import choose_labels
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent
 from ..kernels import Floats
 from ..limits import release_mapped
 from ..options import is_whole as is_whole_number
-from ..results.calibration import Calibrated, calibrate, find_raised, judge_spans
-from ..results.chance import judge_by_others
+from ..results.calibration import Calibrated, calibrate, find_raised, find_span_confidence
+from ..results.chance import measure_by_others
 from ..results.fitting import make_result
 from ..results.intervals import Sums, are_checked, find_intervals, gather_estimates, is_share_checked
 from ..results.result import Course, Guidance, Result
 from ..results.worker_report import list_disagreements
-from .base import Found, Model
-from .opening import open_posed
+from .base import FromResult, Model
+from .opening import open_with_kind
 
 
 class LatentModel(Model, LatentEstimator):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
-    uncalibrated_posterior_ = Found(lambda found: found.labels.uncalibrated, "Probabilities before calibration.")
-    smoothing_ = Found(lambda found: found.course.smoothing, "The pair of pseudo-counts that was used.")
-    power_ = Found(
-        lambda found: cast(Calibrated, found.calibrated).found.power, "The power that posteriors were raised to."
+    uncalibrated_posterior_ = FromResult(lambda result: result.labels.uncalibrated, "Probabilities before calibration.")
+    smoothing_ = FromResult(lambda result: result.course.smoothing, "The pair of pseudo-counts that was used.")
+    power_ = FromResult(
+        lambda result: cast(Calibrated, result.calibrated).calibration.power,
+        "The power that posteriors were raised to.",
     )
-    sequential_confusion_ = Found(
-        lambda found: found.learned.further.get("sequential_confusion_"),
+    sequential_confusion_ = FromResult(
+        lambda result: result.learned.further.get("sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers; None for others.",
     )
-    temperatures_ = Found(
-        lambda found: found.learned.further.get("temperatures_"),
+    temperatures_ = FromResult(
+        lambda result: result.learned.further.get("temperatures_"),
         "What soft votes of each worker are multiplied by, of workers='temperatures': below 1 for one who is too sure.",
     )
 
     def _learn(
         self,
-        source: Source,
+        observations: Observations,
         graph: Graph | None,
         engine: Engine,
         *,
@@ -67,21 +68,21 @@ class LatentModel(Model, LatentEstimator):
 
         Parameters
         ----------
-        source, graph, engine
+        observations, graph, engine
             What is fitted, and where.
         plan : Plan, optional
             From where, if that is known.
         before, past : optional
             Calibration and sums of the earlier batches of a stream.
         """
-        r = source.responses
+        r = observations.responses
 
         # What features say, and where to start.
         guided = None
-        if source.features is not None:
-            guided = guide_by_features(self, source, *self._fit_alone(source, graph, engine))
-            source = guided.source
-        plan = self._plan(source, graph, engine) if plan is None else plan
+        if observations.features is not None:
+            guided = guide_by_features(self, observations, *self._fit_alone(observations, graph, engine))
+            observations = guided.observations
+        plan = self._plan(observations, graph, engine) if plan is None else plan
         problem = plan.problem
 
         # The loop, from every start.
@@ -92,21 +93,21 @@ class LatentModel(Model, LatentEstimator):
         stopped = None if best.converged else explain_stop(self)
         if stopped is not None:
             warn(stopped)
-        found, statistics = best.parameters, best.statistics
-        posterior = problem.infer(found)
-        learned = Learned.of(problem, found, statistics)
+        parameters, statistics = best.parameters, best.statistics
+        posterior = problem.infer(parameters)
+        learned = Learned.of(problem, parameters, statistics)
         is_given = fixed_prior(self, r) is not None
-        estimates = gather_estimates(source, problem, learned, found.prior, is_given)
+        estimates = gather_estimates(observations, problem, learned, parameters.prior, is_given)
 
         # Calibration and labels.
         opinion = None if guided is None or guided.guide is None else guided
-        calibrated, reported = calibrate(self, source, problem, best, posterior, opinion, before)
-        power, changed = calibrated.found.power, find_raised(found.structure, r)
+        calibrated, reported = calibrate(self, observations, problem, best, posterior, opinion, before)
+        power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
         # Run by run, since a second array of all posteriors would take much memory.
         runs = [slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE)]
         if self._rule == "sequence":
-            factors = problem.workers.factors(found.workers.log_weights)
-            codes = decode_labels(engine, problem.placed, factors, found.structure)
+            factors = problem.workers.factors(parameters.workers.log_weights)
+            codes = decode_labels(engine, problem.placed, factors, parameters.structure)
         else:
             raised = (raise_where(changed[run], reported[run], power) for run in runs)
             codes = np.concatenate([choose_labels(each, self.label_by) for each in raised])
@@ -117,7 +118,7 @@ class LatentModel(Model, LatentEstimator):
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
             by_answers, without = apart.infer(alone.parameters), Learned.of(apart, alone.parameters, alone.statistics)
-            known = gather_estimates(source, apart, without, alone.parameters.prior, is_given)
+            known = gather_estimates(observations, apart, without, alone.parameters.prior, is_given)
             low, high = find_intervals(r, by_answers, codes, known, reported, calibrated)[0].prior
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
             intervals = intervals._replace(prior=np.stack(ends))
@@ -125,7 +126,7 @@ class LatentModel(Model, LatentEstimator):
         if self._is_chain and are_tags(r.classes):
             left_out = self.calibration != "none" and self.max_iter > 0
             sequence = cast(Sequences, r.sequences).of_items()
-            spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)
+            spans = find_span_confidence(problem, best, posterior, codes, r.classes, sequence, left_out, power)
         if power != 1:
             reported = posterior.copy() if reported is posterior else reported
             for run in runs:
@@ -133,8 +134,8 @@ class LatentModel(Model, LatentEstimator):
             release_mapped()
 
         # What checks the answers: others, neighbours, chains, features and item priors.
-        linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
-        checked = are_checked(r, source.gold, linked)
+        linked = observations.log_prior is not None or not isinstance(problem.structure, Independent)
+        checked = are_checked(r, observations.gold, linked)
         if past is not None:
             checked |= is_share_checked(*past.judged.sum(axis=1).tolist())
         course = Course(
@@ -142,21 +143,21 @@ class LatentModel(Model, LatentEstimator):
             best.n_iter,
             best.converged,
             {name: each.trace for name, each in fits.items()},
-            found.prior.pair or given_pair(self.smoothing),
+            parameters.prior.pair or given_pair(self.smoothing),
         )
         # What others say of each worker. The answers of earlier batches are gone.
         by_others: dict[str, Floats] = {}
         if past is None:
-            by_others = judge_by_others(source, problem, learned.log_weights, estimates.judged, posterior)
+            by_others = measure_by_others(observations, problem, learned.log_weights, estimates.judged, posterior)
         return make_result(
             type(self).__name__,
-            source,
+            observations,
             codes,
             reported,
             posterior,
             rule=self._rule,
             checked=checked,
-            prior=found.structure.mean,
+            prior=parameters.structure.mean,
             estimates=learned,
             course=course,
             intervals=intervals,
@@ -164,7 +165,7 @@ class LatentModel(Model, LatentEstimator):
             past=None if problem.graph is not None else sums._replace(summary=statistics.summary),
             seed=self.seed,
             calibrated=calibrated,
-            coupling=getattr(found.structure, "coupling", None),  # where items hang together
+            coupling=getattr(parameters.structure, "coupling", None),  # where items hang together
             coupling_scores=plan.coupling_scores,
             span_confidence=spans,
             guidance=None if guided is None else describe_guidance(guided, posterior, codes),
@@ -174,10 +175,10 @@ class LatentModel(Model, LatentEstimator):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        found = self.result_.need_guidance()
-        if found.guide is None:
+        guidance = self.result_.need_guidance()
+        if guidance.guide is None:
             return None
-        return found.guide.judge.as_pipeline(self.classes_, found.findings.strength or 1.0, found.names)
+        return guidance.guide.classifier.as_pipeline(self.classes_, guidance.findings.strength or 1.0, guidance.names)
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
@@ -196,10 +197,10 @@ class LatentModel(Model, LatentEstimator):
         n : int, optional
             The most rows to return. Default: all.
         """
-        found = self.result_
+        result = self.result_
         if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
-        return build_report(list_disagreements(found.need_guidance(), found.labels, n), found.backend)
+        return build_report(list_disagreements(result.need_guidance(), result.labels, n), result.backend)
 
 
 class StreamingModel(LatentModel):
@@ -243,7 +244,7 @@ class StreamingModel(LatentModel):
         from .updating import fit_batch
 
         self._check()
-        kind, answers = open_posed(responses) if self._result is None else self._read(responses)
+        kind, answers = open_with_kind(responses) if self._result is None else self._read(responses)
         return self._adopt(replace(fit_batch(self, self._result, answers, gold, engine), kind=kind))
 
     def _describe(self) -> str:
@@ -256,7 +257,7 @@ def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64
     findings, opinions = guided.findings, None
     if guided.guide is not None:
         opinions = guided.compare_opinions()
-        answered = np.diff(guided.source.responses.offsets)[guided.item] > 0
+        answered = np.diff(guided.observations.responses.offsets)[guided.item] > 0
         agrees = (guided.code == codes[guided.item])[answered]
         findings = findings._replace(
             accuracy=float(agrees.mean()) if len(agrees) else None,

@@ -12,9 +12,9 @@ from ..engines import Engine
 from ..errors import ParameterError, Sentence
 from ..inference.em import Fit, Parameters, Problem, run_em
 from ..inference.estimator import LatentEstimator, Parts, Plan
-from ..inference.fields import choose_coupling, choose_fit, fit_apart, settle, weigh_graph
+from ..inference.fields import choose_coupling, choose_fit, fit_independent_items, settle, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.starts import find_starts
 from ..inference.structures import Statistics, StructureParameters, Summary
 from ..inference.structures.field import (
@@ -27,7 +27,7 @@ from ..inference.structures.field import (
 from ..inference.workers.base import LEARNING
 from ..results.comparison import describe_usual
 from ..results.result import Result
-from .base import Found
+from .base import FromResult
 from .latent import LatentModel
 
 
@@ -91,7 +91,7 @@ class MarkovField(LatentModel):
     True
     """
 
-    coupling_ = Found(lambda found: cast(float, found.coupling), "Nats per agreeing neighbour, for weight 1.")
+    coupling_ = FromResult(lambda result: cast(float, result.coupling), "Nats per agreeing neighbour, for weight 1.")
 
     _structure_type: ClassVar[type[StructureParameters]] = FieldParameters
     _summary_type: ClassVar[type[Summary]] = FieldSummary
@@ -128,41 +128,41 @@ class MarkovField(LatentModel):
     def _weigh_links(self, r: Answers, graph: Graph) -> Graph:
         return weigh_graph(r, graph, self.coupling, self.listeners)
 
-    def _make_structure(self, source: Source, parts: Parts) -> Field:  # noqa: ARG002
+    def _make_structure(self, observations: Observations, parts: Parts) -> Field:  # noqa: ARG002
         return Field(*parts, self._given_coupling, self.inference)
 
-    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+    def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""
-        posed, scores = self._pose(source, graph, engine), list[CouplingScore]()
-        apart, alone = fit_apart(posed, self._run)
+        posed, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
+        apart, alone = fit_independent_items(posed, self._run)
         settled = settle(posed, alone) if find_linked(cast(Graph, graph)).any() else posed
         coupling = self._given_coupling
         if self._learns_coupling:
-            first = next(iter(self._set_off(source, posed, settled).values()))
+            first = next(iter(self._set_off(observations, posed, settled).values()))
             agreeing = self._run(settled, first)
-            hidden = None if settled is posed else hide_from_fit(source, apart, alone, self.seed)
+            hidden = None if settled is posed else hide_from_fit(observations, apart, alone, self.seed)
             power = 1.0 if hidden is None else hidden.choose_power()[0].power
-            coupling, scores = choose_coupling(source, settled, agreeing, power, self._run, self.seed)
+            coupling, scores = choose_coupling(observations, settled, agreeing, power, self._run, self.seed)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
         # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
         # which depends on it, is not known.
         problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        return Plan(problem, self._set_off(source, posed, problem), scores, (apart, alone))
+        return Plan(problem, self._set_off(observations, posed, problem), scores, (apart, alone))
 
-    def _set_off(self, source: Source, posed: Problem, problem: Problem) -> dict[str, Parameters]:
+    def _set_off(self, observations: Observations, early_problem: Problem, problem: Problem) -> dict[str, Parameters]:
         """The starts, each after some first iterations if the prior of the workers was learned.
 
-        These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
-        many, the workers of a start are all alike, and the first posteriors hardly better than votes.
+        These have the prior of `early_problem`. Under the pseudo-counts of a learned prior, which may be many, the
+        workers of a start are all alike, and the first posteriors hardly better than votes.
         """
-        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0
-        early = replace(problem, prior=posed.prior.settle()) if begins else problem
-        starts = find_starts(self, early, source)
+        begins = problem.prior.learns != early_problem.prior.learns and self.max_iter > 0
+        early = replace(problem, prior=early_problem.prior.settle()) if begins else problem
+        starts = find_starts(self, early, observations)
         if isinstance(self.start, str) and self.start == "dawid-skene":
-            found = fit_apart(early, self._run)[1]
-            summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
-            own = early.maximise(Statistics(found.statistics.counts, summary), found.parameters.prior)
+            fit = fit_independent_items(early, self._run)[1]
+            summary = FieldSummary(0.0, fit.statistics.summary.mass, 0.0)
+            own = early.maximise(Statistics(fit.statistics.counts, summary), fit.parameters.prior)
             starts = {"dawid-skene": own, **starts}
         if not begins:
             return starts
@@ -175,28 +175,28 @@ class MarkovField(LatentModel):
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
         return choose_fit(problem, list(fits.values()), self._run)
 
-    def _fit_alone(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def _fit_alone(self, observations: Observations, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         # Neighbours would tell an item's label to the classifier that judges it.
-        return fit_apart(self._pose(source, graph, engine), self._run)
+        return fit_independent_items(self._make_problem(observations, graph, engine), self._run)
 
-    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:
-        found = super()._learn(source, graph, engine, **further)
+    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:
+        result = super()._learn(observations, graph, engine, **further)
         weights = cast(Graph, graph).weights
-        if self.coupling != "paper" or found.coupling is None or not len(weights):
-            return found
+        if self.coupling != "paper" or result.coupling is None or not len(weights):
+            return result
         # By the paper's rule couplings are weights of the graph, and that of the mean edge is told.
-        return replace(found, coupling=found.coupling * float(weights.mean()))
+        return replace(result, coupling=result.coupling * float(weights.mean()))
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
-        found = self.result_
+        result = self.result_
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self._usual_weight, describe_usual(self._usual_weight)
-        if not found.coupling_scores:
+        if not result.coupling_scores:
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + heard
+        return explain_choice(self.coupling_, result.coupling_scores, words, note, unit) + heard
 
     @property
     def _usual_weight(self) -> float:

@@ -76,7 +76,7 @@ def prepare(
     kind_of_source = need_kind(opened)
     if gold is not None and gold is not False:
         opened, gold = kind_of_source.take_known(opened, gold, open_known)
-    kind, answers = kind_of_source.pose(opened)
+    kind, answers = kind_of_source.to_answers(opened)
     blocked, n_blocked = None, None
     if block is not None:
         from ..answers.joining import leave_out, read_blocked
@@ -112,10 +112,10 @@ def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any
     roles = {"item": "item", "sequence": "sequence", "position": "position", "label": "known label"}
     given = columns or {}
     names = {named: name for role, named in roles.items() if isinstance(name := given.get(role), str)}
-    found = [
+    known = [
         replace(each, preferred=names) if isinstance(each, Table) and not each.preferred else each for each in tables
     ]
-    return found if isinstance(opened, list) else found[0]
+    return known if isinstance(opened, list) else known[0]
 
 
 def open_answers(source: object, **columns: Any) -> Any:
@@ -141,7 +141,7 @@ def open_answers(source: object, **columns: Any) -> Any:
     return source
 
 
-def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
+def open_with_kind(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
     """Answers in any form, with the kind that they belong to; see `open_answers`.
 
     They are read as those of a fit with the kind `like` were. Whoever calls it cannot name columns. So errors name the
@@ -160,7 +160,7 @@ def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[A
             taker = "That is for {reader}, whose answers this function takes."
             error.remedies = (*error.remedies, Sentence(taker, reader=Python(f"consilience.{reader}")))
         raise
-    return need_kind(opened).pose(opened)
+    return need_kind(opened).to_answers(opened)
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
 from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model, restore
-from .fusing import Posed, Shared, fit_posed
+from .fusing import Question, Shared, fit_questions
 from .opening import keep_answered, split_gold
 from .updating import join_batch, join_edges, read_like
 
@@ -197,7 +197,7 @@ class Questions(Mapping[str, Model]):
 
     def _find_rows(self, responses: object) -> dict[str, Table]:
         """The rows of a table in which each question has an answer, of the questions that have some."""
-        found = {}
+        places = {}
         if isinstance(responses, (str, os.PathLike)):
             table = open_table(os.fspath(responses))[0]
         else:
@@ -207,8 +207,8 @@ class Questions(Mapping[str, Model]):
             label = name if old is None else old.columns.get("label", name)
             rows = keep_answered(table, label, isinstance(model.result_.kind, TagsKind))
             if label in rows.names and rows.n_rows:
-                found[name] = rows if old is not None else rows.prefer({"label": label})
-        return found
+                places[name] = rows if old is not None else rows.prefer({"label": label})
+        return places
 
     def next_items(self, n: int = 50, *, at_random: bool = False) -> object:
         """Return a table of what a person should label next: items, each with one question.
@@ -245,16 +245,18 @@ class Questions(Mapping[str, Model]):
         item : id, or pair of sequence and position
             The item. Of a question of tags, each tag has an explanation.
         """
-        found, refused = Explanations(), None
+        explanations, refused = Explanations(), None
         for name, model in self.items():
             try:
                 why = model.explain(item)
-                found |= {f"{name}: {tag}": each for tag, each in why.items()} if isinstance(why, dict) else {name: why}
+                explanations |= (
+                    {f"{name}: {tag}": each for tag, each in why.items()} if isinstance(why, dict) else {name: why}
+                )
             except InputError as error:
                 refused = error
-        if refused is not None and not found:
+        if refused is not None and not explanations:
             raise refused
-        return found
+        return explanations
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
         """Write all questions to one file, without pickle; `consilience.load` reads it.
@@ -302,7 +304,7 @@ class Questions(Mapping[str, Model]):
         """
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
-        known, posed = split_gold(gold, list(self)), dict[str, Posed]()
+        known, posed = split_gold(gold, list(self)), dict[str, Question]()
         rows = {} if responses is None else self._find_rows(responses)
         for name, model in self.items():
             before = model.result_
@@ -310,7 +312,7 @@ class Questions(Mapping[str, Model]):
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
             posed[name] = renew(model), source, join_edges(model, source.responses), beside
         with open_engine(engine) as opened:
-            self._models, self.shared_ = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
+            self._models, self.shared_ = fit_questions(posed, opened, next(iter(self.values())).result_.source_kind)
         return self
 
     def page(self, title: str) -> Document:
@@ -321,11 +323,11 @@ class Questions(Mapping[str, Model]):
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def in_arrow(found: Any) -> Any:
+def in_arrow(model: Any) -> Any:
     """A fitted model, or several, whose tables are of Arrow."""
-    if isinstance(found, Questions):
-        return Questions({name: in_arrow(each) for name, each in found.items()}, found.shared_)
-    return renew(found)._adopt(replace(found.result_, backend="pyarrow"))
+    if isinstance(model, Questions):
+        return Questions({name: in_arrow(each) for name, each in model.items()}, model.shared_)
+    return renew(model)._adopt(replace(model.result_, backend="pyarrow"))
 
 
 def stack(tables: Mapping[str, pa.Table], before: str) -> pa.Table:
@@ -387,15 +389,15 @@ def report_workers(questions: Mapping[str, Model]) -> dict[str, Column]:
     """The columns of the report on workers over all questions."""
     results = [model.result_ for model in questions.values()]
     every = results[0].names.workers
-    for found in results[1:]:
-        every, _ = add_values(every, found.names.workers)
+    for result in results[1:]:
+        every, _ = add_values(every, result.names.workers)
     # One row per worker, one column per question.
     answers, accuracy, chance = (np.full((len(every), len(results)), np.nan) for _ in range(3))
-    for q, found in enumerate(results):
-        place = lookup(every, to_column(found.names.workers))
+    for q, result in enumerate(results):
+        place = lookup(every, to_column(result.names.workers))
         for name, figures in (("answers", answers), ("accuracy", accuracy), ("chance", chance)):
-            if name in found.workers:
-                figures[place, q] = to_values(found.workers[name])
+            if name in result.workers:
+                figures[place, q] = to_values(result.workers[name])
     judged = np.where(np.isnan(accuracy), 0.0, np.nan_to_num(answers))
     n_judged, right = judged.sum(axis=1), (judged * np.nan_to_num(accuracy)).sum(axis=1)
     pooled = pool_chance(list(chance.T))

@@ -13,7 +13,7 @@ from ..answers.graph import Graph
 from ..answers.previews import build_report
 from ..errors import plural
 from ..inference.estimator import Parts
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures import StructureParameters, Summary
 from ..inference.structures.sets import Sets, SetsParameters, SetsSummary
 from ..inference.workers.tags import TagWorkers, count_tags
@@ -22,20 +22,20 @@ from ..kinds.tags import TagsKind, report_tags, report_workers_by_tag
 from ..limits import require_few
 from ..results.explanations import Explanations
 from ..results.result import Result
-from .base import Found
+from .base import FromResult
 from .latent import LatentModel
 
 LEAST_SHARE = 1e-3
 
 
-def kind_of(found: Result) -> TagsKind:
+def kind_of(result: Result) -> TagsKind:
     """Return the tags."""
-    return cast(TagsKind, found.kind)
+    return cast(TagsKind, result.kind)
 
 
-def reshape(found: Result, values: Floats) -> Floats:
+def reshape(result: Result, values: Floats) -> Floats:
     """Return what is known of each tag of each thing as (n_items, n_tags)."""
-    return values.reshape(-1, len(kind_of(found).tags))
+    return values.reshape(-1, len(kind_of(result).tags))
 
 
 class TagSets(LatentModel):
@@ -75,14 +75,16 @@ class TagSets(LatentModel):
     True
     """
 
-    tag_shares_ = Found(
-        lambda found: cast(SetsParameters, found.learned.structure).shares, "The share of items that each tag fits."
+    tag_shares_ = FromResult(
+        lambda result: cast(SetsParameters, result.learned.structure).shares, "The share of items that each tag fits."
     )
-    tags_ = Found(lambda found: kind_of(found).tags, "All tags.")
-    tag_posterior_ = Found(
-        lambda found: reshape(found, found.labels.posterior[:, 1]), "The probability that each tag fits each item."
+    tags_ = FromResult(lambda result: kind_of(result).tags, "All tags.")
+    tag_posterior_ = FromResult(
+        lambda result: reshape(result, result.labels.posterior[:, 1]), "The probability that each tag fits each item."
     )
-    tag_confusion_ = Found(lambda found: found.learned.further["tag_confusion_"], "Confusion of each worker by tag.")
+    tag_confusion_ = FromResult(
+        lambda result: result.learned.further["tag_confusion_"], "Confusion of each worker by tag."
+    )
 
     _structure_type: ClassVar[type[StructureParameters]] = SetsParameters
     _summary_type: ClassVar[type[Summary]] = SetsSummary
@@ -108,9 +110,9 @@ class TagSets(LatentModel):
         require_few("skills", n_skills, f"{size} from {plural(n_sets, 'set')}", remedy, n=n_sets)
         super()._check_size(r, graph)
 
-    def _make_structure(self, source: Source, parts: Parts) -> Sets:  # noqa: ARG002
+    def _make_structure(self, observations: Observations, parts: Parts) -> Sets:  # noqa: ARG002
         """The tags, each expected to fit so many things as votes say."""
-        r = source.responses
+        r = observations.responses
         n_tags, n_answers = count_tags(r), np.diff(r.offsets)
         is_yes = r.class_of_label[r.label] == 1
         votes = np.bincount(r.item_of_answer(), weights=is_yes, minlength=r.n_items) / np.maximum(n_answers, 1)
@@ -141,9 +143,9 @@ class TagSets(LatentModel):
         Columns: tag; share, of the items that it fits; given, the share of the sets that have it; misses and
         false_alarms of all workers together.
         """
-        found = self.result_
+        result = self.result_
         return build_report(
-            report_tags(kind_of(found), self.tag_shares_, found.learned.further["_tag_counts"]), found.backend
+            report_tags(kind_of(result), self.tag_shares_, result.learned.further["_tag_counts"]), result.backend
         )
 
     def worker_tag_report(self) -> Any:
@@ -151,7 +153,7 @@ class TagSets(LatentModel):
 
         The latter are estimates, which lean on the worker's other tags where answers are few.
         """
-        found = self.result_
-        counts = found.learned.further["_tag_counts"]
-        columns = report_workers_by_tag(kind_of(found), found.names.workers, counts, self.tag_confusion_)
-        return build_report(columns, found.backend)
+        result = self.result_
+        counts = result.learned.further["_tag_counts"]
+        columns = report_workers_by_tag(kind_of(result), result.names.workers, counts, self.tag_confusion_)
+        return build_report(columns, result.backend)

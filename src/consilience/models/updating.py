@@ -29,14 +29,14 @@ from ..answers.joining import (
     read_further,
 )
 from ..answers.tables import open_frame
-from ..checks.register import judge
+from ..checks.register import check_fused
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.em import expect_from_votes
 from ..inference.estimator import LatentEstimator, Plan, renew
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures import Statistics
 from ..inference.workers.base import make_pair
 from ..kernels import Floats
@@ -44,7 +44,7 @@ from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
 from ..options import check
 from ..results.comparison import explain_move
-from ..results.fitting import align, check_silence, fit_source
+from ..results.fitting import align, check_silence, fit_model
 from ..results.intervals import Sums
 from ..results.result import Given, Result
 from .base import Model
@@ -115,20 +115,20 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
     before, old = model.result_, check_answers(model.result_)
     model._check()
-    source, joined, n_gold, roles = join_batch(model, responses, gold, duplicates)
-    r = source.responses
+    observations, joined, n_gold, roles = join_batch(model, responses, gold, duplicates)
+    r = observations.responses
     links = join_edges(model, r, graph)
     once = before.by_fuse or before.copies_count_once
     changed: dict[str, Any] = {}
     with open_engine(engine) as opened:
-        found = fit_source(model, source, links, opened, count_copies_once=once, source_kind=before.source_kind)
+        result = fit_model(model, observations, links, opened, count_copies_once=once, source_kind=before.source_kind)
         beside = ("scale_check", "soft_check", "blocked", "n_blocked")
-        found = replace(found, **{name: getattr(before, name) for name in beside})
+        result = replace(result, **{name: getattr(before, name) for name in beside})
         if before.by_fuse:
-            found, changed = judge(model, found, source, links, opened)
+            result, changed = check_fused(model, result, observations, links, opened)
 
     # What has changed: the items that were there, and have another label now.
-    then, now = before.labels, found.labels
+    then, now = before.labels, result.labels
     code = lookup(now.classes, to_column(then.classes))[then.codes]
     place = np.flatnonzero(code != now.codes[joined.item])
     rows = joined.item[place]
@@ -139,7 +139,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         "confidence": now.confidence[rows],
         "new_answers": joined.n_new[rows],
     }
-    compared, after = before.comparison, found.comparison
+    compared, after = before.comparison, result.comparison
     update = Update(
         int(joined.n_new.sum()) - joined.n_corrected,
         joined.n_corrected,
@@ -154,12 +154,12 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         None if compared is None or after is None else explain_move(compared, after),
         roles,
     )
-    model.set_params(**changed)._adopt(replace(found, update=update))
+    model.set_params(**changed)._adopt(replace(result, update=update))
 
 
 def join_batch(
     model: Model, source: object, gold: object, duplicates: str
-) -> tuple[Source, Joined, int, Mapping[str, str]]:
+) -> tuple[Observations, Joined, int, Mapping[str, str]]:
     """All answers and known labels of a fitted model and a batch of new ones.
 
     Also how they were joined, how many known labels are new, and the column of the new table that played each role.
@@ -174,7 +174,7 @@ def join_batch(
     joined = join_responses(old, new, duplicates, retracted)
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    return Source(r, known, kind=before.kind), joined, n_gold, new.columns
+    return Observations(r, known, kind=before.kind), joined, n_gold, new.columns
 
 
 def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
@@ -186,15 +186,15 @@ def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
     return align(model, r, graph)
 
 
-def check_answers(found: Result) -> Answers:
+def check_answers(result: Result) -> Answers:
     """The answers of a fit, if it can go on."""
-    refuse(found.kind.no_update)
-    if found.given.has_priors or found.guidance is not None:
+    refuse(result.kind.no_update)
+    if result.given.has_priors or result.guidance is not None:
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",
             "Fit again, with those of all items.",
         )
-    return found.answers
+    return result.answers
 
 
 def refuse(refusal: tuple[str, str] | None) -> None:
@@ -222,7 +222,7 @@ def read_batch(
     brought = find_kind(source)
     if brought is None:
         return *read_further(open_frame(source), old, duplicates, form, joins), TABLE
-    kind, answers = brought.pose(like.adapt(source) if isinstance(source, like.brought) else source)
+    kind, answers = brought.to_answers(like.adapt(source) if isinstance(source, like.brought) else source)
     return answers, NOTHING, kind
 
 
@@ -261,29 +261,31 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
         earlier_sums, names = check_batch(model, before, r), before.names
         r = grow(r, names.workers, names.labels, names.classes, names.positions)
     r = model._prepare(r)
-    source = Source(r, match_gold(open_paths(gold), r, r.classes))
+    observations = Observations(r, match_gold(open_paths(gold), r, r.classes))
     model._check_size(r, None)
     if before is None:
         with open_engine(engine) as opened:
-            plan = model._plan(source, None, opened)
+            plan = model._plan(observations, None, opened)
             problem = plan.problem
             nothing = np.zeros((problem.workers.n_rows, r.n_classes))
             earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
             plan = plan._replace(problem=replace(problem, earlier=earlier))
-            found: Result = model._learn(source, None, opened, plan=plan)
-        return replace(found, given=found.given._replace(gold=source.gold), n_batches=1, chance=None, raters=None)
+            result: Result = model._learn(observations, None, opened, plan=plan)
+        return replace(
+            result, given=result.given._replace(gold=observations.gold), n_batches=1, chance=None, raters=None
+        )
 
     # The workers, labels and classes of those before, among those of now.
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
     copies = [worker[group].tolist() for group in before.copies]
-    used = source.count_once(copies if before.copies_count_once else [])
+    used = observations.count_once(copies if before.copies_count_once else [])
     named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
     new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
     with open_engine(engine) as opened:
         # A coupling is learned from the first batch, and kept.
         settled = renew(model, coupling=before.coupling) if model._learns_coupling else model
-        problem = settled._pose(used, None, opened)
+        problem = settled._make_problem(used, None, opened)
         # The statistics of earlier batches.
         past = embed_past(earlier_sums, worker, r.n_workers, klass, r.n_classes)
         assert past.summary is not None
@@ -302,15 +304,15 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
         if new_classes.any() or used.responses.weights().sum() > n_earlier:
             starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
         plan = Plan(problem, starts, before.coupling_scores if model._learns_coupling else [])
-        found = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
+        result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
     n_answers = np.zeros(r.n_workers, np.int64)
     n_answers[worker] = before.n_answers
     return replace(
-        found,
-        n_answers=n_answers + found.n_answers,
+        result,
+        n_answers=n_answers + result.n_answers,
         copies=copies,
         copies_count_once=before.copies_count_once,
-        given=Given(gold=source.gold),
+        given=Given(gold=observations.gold),
         n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
     )
 

@@ -471,10 +471,10 @@ class BradleyTerry(Standalone[Ranking]):
     seed: int = 0
     callback: Callable[[Progress], object] | None = None
 
-    def _adopt(self, found: Ranking) -> Self:
+    def _adopt(self, ranking: Ranking) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self.findings_ = check_ranking(found)
-        return super()._adopt(found)
+        self.findings_ = check_ranking(ranking)
+        return super()._adopt(ranking)
 
     def fit(self, comparisons: object, *, gold: object = None) -> Self:
         """Learn scores of candidates and how judges judge.
@@ -536,7 +536,7 @@ class BradleyTerry(Standalone[Ranking]):
         counts = dict(zip(COUNTS, (*of_all, float(weight.sum()), float(weight[tied].sum())), strict=True))
         error = np.sqrt(curvature.variance * cells.learned)
         with np.errstate(invalid="ignore"):
-            found = Ranking(
+            ranking = Ranking(
                 candidates=data.candidates,
                 workers=data.workers,
                 part=part,
@@ -566,11 +566,11 @@ class BradleyTerry(Standalone[Ranking]):
                 backend=data.backend,
                 columns=dict(data.columns),
             )
-        if found.has_camps:  # the reverse order may be the right one: intervals of ranks hold it too
+        if ranking.has_camps:  # the reverse order may be the right one: intervals of ranks hold it too
             last = size[part] + 1
             low, high = np.minimum(rank_low, last - rank_high), np.maximum(rank_high, last - rank_low)
-            found = replace(found, rank_low=low, rank_high=high)
-        return self._adopt(found)
+            ranking = replace(ranking, rank_low=low, rank_high=high)
+        return self._adopt(ranking)
 
     @property
     def ranking_(self) -> Any:
@@ -626,30 +626,30 @@ class BradleyTerry(Standalone[Ranking]):
         >>> win > 0.5, win.told_apart
         (True, False)
         """
-        found = self.result_
-        places = lookup(found.candidates, to_column([first, second]))
+        ranking = self.result_
+        places = lookup(ranking.candidates, to_column([first, second]))
         for name, place in zip((first, second), places.tolist(), strict=True):
             if place < 0:
                 raise ParameterError(
-                    f"There is no candidate {shorten(name)}.", f"There are {listing(found.candidates.tolist())}."
+                    f"There is no candidate {shorten(name)}.", f"There are {listing(ranking.candidates.tolist())}."
                 )
-        if found.part[places[0]] != found.part[places[1]]:
+        if ranking.part[places[0]] != ranking.part[places[1]]:
             raise ParameterError(
                 f"{shorten(first)} and {shorten(second)} were never compared, not even through others: nobody knows "
                 "which is better.",
                 "Compare some candidates of their parts with each other.",
             )
-        return found.win(int(places[0]), int(places[1]))
+        return ranking.win(int(places[0]), int(places[1]))
 
     def win_matrix(self) -> Any:
         """Return a table of win probabilities: candidates in the order of the ranking, against each in a column.
 
         Entries of candidates that were never compared, not even through others, are missing.
         """
-        found = self.result_
-        names, matrix = found.candidates[found.order], found.win_matrix()[np.ix_(found.order, found.order)]
+        ranking = self.result_
+        names, matrix = ranking.candidates[ranking.order], ranking.win_matrix()[np.ix_(ranking.order, ranking.order)]
         columns = {str(name): to_column(matrix[:, place].copy()) for place, name in enumerate(names.tolist())}
-        return build_frame({"candidate": to_column(names), **columns}, found.backend)
+        return build_frame({"candidate": to_column(names), **columns}, ranking.backend)
 
     def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
         """Return a table of the comparisons to ask for next: those that are expected to tell most about the order.
@@ -678,7 +678,7 @@ class BradleyTerry(Standalone[Ranking]):
         return report_ranking(self.result_, self.findings_, title, type(self).__name__)
 
     def _describe(self) -> str:
-        found = self.result_
-        judges = f" of {plural(len(found.workers), 'judge')}" if found.has_workers else ""
-        verdicts = plural(int(found.counts["comparisons"]), "verdict")
+        ranking = self.result_
+        judges = f" of {plural(len(ranking.workers), 'judge')}" if ranking.has_workers else ""
+        verdicts = plural(int(ranking.counts["comparisons"]), "verdict")
         return f"{verdicts}{judges} on {plural(len(self.candidates_), 'candidate')}"

@@ -268,22 +268,22 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     if len(same):
         raise refuse_rows(table, same, "a candidate is compared with itself", candidates[left[same[0]]], "Drop them.")
     verdict, winners = read_winners(table, columns["winner"], left, right, candidates)
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "left": left,
         "right": right,
         "verdict": verdict,
         "candidates": candidates,
         "winners": winners,
     }
-    found |= read_judges(table, names, columns)
+    fields |= read_judges(table, names, columns)
     if names["weight"] is not None:
-        found["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
-        found["weight"] = weight = read_amounts(table, name)
+        fields["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
+        fields["weight"] = weight = read_amounts(table, name)
         wrong = np.flatnonzero(~((weight > 0) & (weight <= MOST_VERDICTS)))
         if len(wrong):
             what = f"column {name!r} has a weight that is not above 0, or beyond {MOST_VERDICTS:.0e}"
             raise refuse_rows(table, wrong, what, weight[wrong[0]], "Drop such verdicts.", keyword="weight")
-    return found
+    return fields
 
 
 def read_judges(table: Table, names: Mapping[str, str | None], columns: dict[str, str]) -> dict[str, Any]:
@@ -296,16 +296,16 @@ def read_judges(table: Table, names: Mapping[str, str | None], columns: dict[str
     if names["group"] is not None:
         roles["group"] = table.need("group", names["group"], parameter="group")
         roles.setdefault("worker", roles["group"])  # a family without members is one judge
-    found: dict[str, Any] = {"worker": np.zeros(table.n_rows, np.int32), "workers": np.array([""], object)}
+    fields: dict[str, Any] = {"worker": np.zeros(table.n_rows, np.int32), "workers": np.array([""], object)}
     if "worker" in roles:
         who = table.values(roles["worker"], "Every verdict must say who gave it: fill it in.")
-        found["worker"], found["workers"] = encode_sorted(who)
+        fields["worker"], fields["workers"] = encode_sorted(who)
     if "item" in roles:
-        found["item"] = encode_in_order_of_appearance(table.values(roles["item"], "Fill it in, or drop the row."))[0]
+        fields["item"] = encode_in_order_of_appearance(table.values(roles["item"], "Fill it in, or drop the row."))[0]
     if "group" in roles and roles["group"] != roles["worker"]:
         families = table.values(roles["group"], "Every judge needs a family: fill it in.")
-        found["group"], found["groups"] = encode_sorted(families)
-    return {**found, "columns": roles, "backend": table.backend}
+        fields["group"], fields["groups"] = encode_sorted(families)
+    return {**fields, "columns": roles, "backend": table.backend}
 
 
 # ------------------------------------------------------------------------------------------------------------- winners
@@ -349,7 +349,7 @@ def read_winners(
         remedy = "Write the candidate that won, or left, right and tie."
         raise refuse_rows(table, wrong, what, values[said[row]], remedy, keyword="winner")
     texts = [sorted(str(values[n]) for n in np.flatnonzero(codes == code)) for code in range(len(VERDICTS))]
-    meanings = "; ".join(f"{side}: {', '.join(found)}" for side, found in zip(VERDICTS, texts, strict=True) if found)
+    meanings = "; ".join(f"{side}: {', '.join(text)}" for side, text in zip(VERDICTS, texts, strict=True) if text)
     return verdict.astype(np.int8), f"{how} ({meanings})" if meanings else how
 
 
@@ -418,8 +418,8 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
     columns = {"candidate": candidate, role: table.need(role, names[role], parameter=role)}
     good = read_amounts(table, columns[role]) * (-1 if by_rank else 1)
     who, candidates = encode_sorted(table.values(candidate, _FILL))
-    found = read_judges(table, names, columns)
-    worker, item = found["worker"], found.get("item", np.zeros_like(who))
+    fields = read_judges(table, names, columns)
+    worker, item = fields["worker"], fields.get("item", np.zeros_like(who))
     order = np.lexsort((who, item, worker))
     again = np.all([np.diff(codes[order]) == 0 for codes in (who, item, worker)], axis=0)
     if again.any():
@@ -433,10 +433,10 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             Sentence("Name the columns with {worker} and {item}."),
         )
     lead = np.sign(good[first] - good[second])
-    found |= {name: found[name][first] for name in ("worker", "item", "group") if name in found}
-    found |= {"left": who[first], "right": who[second], "verdict": np.choose(lead.astype(int) + 1, [RIGHT, TIE, LEFT])}
+    fields |= {name: fields[name][first] for name in ("worker", "item", "group") if name in fields}
+    fields |= {"left": who[first], "right": who[second], "verdict": np.choose(lead.astype(int) + 1, [RIGHT, TIE, LEFT])}
     winners = "lower ranks" if by_rank else "higher scores"
-    return {**found, "candidates": candidates, "weight": weight, "has_positions": False, "winners": winners}
+    return {**fields, "candidates": candidates, "weight": weight, "has_positions": False, "winners": winners}
 
 
 def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Floats]:

@@ -392,13 +392,13 @@ def search(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, 
 
 
 def find_covariance(
-    cells: VerdictCells, found: Curvature, part: Integers, middle: Floats | None = None
+    cells: VerdictCells, curvature: Curvature, part: Integers, middle: Floats | None = None
 ) -> tuple[Floats, ...]:
     """The covariance of scores with mean 0 in each part, and a matrix whose square it is.
 
     Parameters
     ----------
-    cells, found
+    cells, curvature
         The verdicts and their curvature.
     part : ndarray of shape (C,)
         The part of the comparisons that each candidate belongs to.
@@ -406,7 +406,7 @@ def find_covariance(
         K, from `square_items`. Without it, the covariance is that of the curvature.
     """
     c = cells.sizes[SCORE]
-    covariance = found.inverse if middle is None else found.inverse @ middle @ found.inverse.T
+    covariance = curvature.inverse if middle is None else curvature.inverse @ middle @ curvature.inverse.T
     covariance = (covariance[:c, :c] + covariance[:c, :c].T) / 2
     try:
         root = np.asarray(np.linalg.cholesky(covariance), np.float64)
@@ -418,7 +418,7 @@ def find_covariance(
     return root @ root.T, root
 
 
-def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Curvature, n_items: int) -> Floats:
+def square_items(cells: VerdictCells, item: Integers, vector: Floats, curvature: Curvature, n_items: int) -> Floats:
     r"""K as a sum over items, (S, S), of cells that are kept apart by item.
 
     The cells may be those of some of the N items, and stand for all of them.
@@ -428,7 +428,7 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Cur
     curvature's own K. With few items the sum says little about single candidates, so it is mixed with that K, times how
     much larger the sum is on the whole.
     """
-    c, (n_rows, n_columns), n_looked = cells.sizes[SCORE], found.explained.shape, int(item.max()) + 1
+    c, (n_rows, n_columns), n_looked = cells.sizes[SCORE], curvature.explained.shape, int(item.max()) + 1
     _, slopes, (tie, lead, _) = find_slopes(cells, vector)
     slopes *= cells.learned[cells.columns] * (cells.n * lead - cells.lead) / 2
     places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
@@ -438,17 +438,19 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Cur
     sums, at_once = np.zeros((n_rows, n_rows)), max(1, MOST_ENTRIES // n_rows)
     for start in range(0, n_looked, at_once):
         some = slice(start, start + at_once)
-        left = -(outer[some] @ found.explained.T).toarray()
+        left = -(outer[some] @ curvature.explained.T).toarray()
         left[:, : c + 1] += inner[some].toarray()
         sums += left.T @ left
 
     is_free = (cells.learned | (cells.kind == LOG_TIE)) & (np.arange(len(vector)) < c + 1 + n_columns)
-    n_free = float(is_free.sum() - (n_rows > c + 1) - np.sum((found.precision * found.variance)[is_free]))
+    n_free = float(is_free.sum() - (n_rows > c + 1) - np.sum((curvature.precision * curvature.variance)[is_free]))
     total = sums * (n_items / n_looked) * n_items / (n_items - min(n_free, n_items / 2))
-    own, border = found.schur.copy(), slice(c + 1, n_rows)
-    own[border], own[:, border], own[border, border] = 0.0, 0.0, -found.schur[border, border]
-    prior = (csr_array(found.explained * found.precision[c + 1 : c + 1 + n_columns]) @ found.explained.T).toarray()
-    prior[np.arange(c + 1), np.arange(c + 1)] += found.precision[: c + 1]
+    own, border = curvature.schur.copy(), slice(c + 1, n_rows)
+    own[border], own[:, border], own[border, border] = 0.0, 0.0, -curvature.schur[border, border]
+    prior = (
+        csr_array(curvature.explained * curvature.precision[c + 1 : c + 1 + n_columns]) @ curvature.explained.T
+    ).toarray()
+    prior[np.arange(c + 1), np.arange(c + 1)] += curvature.precision[: c + 1]
     own -= prior
     excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), 1e-300)
     share = n_items / (n_items + c)

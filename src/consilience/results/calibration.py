@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.random_choices import draw_units
-from ..answers.tagging import find_continuations, find_runs, judge_runs, split_tags
+from ..answers.tagging import find_continuations, find_run_probabilities, find_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
@@ -63,15 +63,15 @@ from ..inference.hidden_answers import (
     add_batch,
     draw_powers,
     hide_from_fit,
-    judge_powers,
     log_density_around,
     mean_power,
     raise_to,
     raise_where,
     score_gold,
+    weigh_powers,
 )
 from ..inference.labels import choose_labels
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures import IndependentParameters, StructureParameters
 from ..kernels import Floats
 
@@ -86,8 +86,8 @@ LEAST_WEIGHT = -1e9
 class Calibrated(NamedTuple):
     """How probabilities were calibrated."""
 
-    found: Calibration
-    powers: list[float]  # equally likely ones, of which `found.power` is chosen
+    calibration: Calibration
+    powers: list[float]  # equally likely ones, of which `calibration.power` is chosen
     # Log weight of each of `POWERS` by hidden answers, and log probability of known labels at each: those of the
     # batches of a stream add up.
     log_weights: Floats = NOTHING_KNOWN
@@ -112,7 +112,7 @@ def find_raised(structure: StructureParameters, r: Answers) -> NDArray[np.bool_]
 
 def calibrate(
     model: LatentEstimator,
-    source: Source,
+    observations: Observations,
     problem: Problem,
     fit: Fit,
     posterior: Floats,
@@ -134,14 +134,14 @@ def calibrate(
     left_out : array (N, K)
         Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
     """
-    r, gold, calibration = source.responses, source.gold, model.calibration
+    r, gold, calibration = observations.responses, observations.gold, model.calibration
     if isinstance(calibration, str) and calibration == "none":
         return Calibrated(Calibration(1.0, given=True), [1.0]), posterior
 
     # Hidden answers come first: the search for them takes memory itself.
     is_fitted = model.max_iter > 0
     by_hidden_answers = isinstance(calibration, str) and calibration == "hidden answers"
-    hidden = hide_from_fit(source, problem, fit, model.seed) if by_hidden_answers and is_fitted else None
+    hidden = hide_from_fit(observations, problem, fit, model.seed) if by_hidden_answers and is_fitted else None
     left_out = posterior  # matrices that were given have learned from no item
     if is_fitted:
         left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
@@ -152,21 +152,23 @@ def calibrate(
         calibrated = Calibrated(Calibration(power, given=True), [power])
     else:
         # What hidden answers, the classifier and earlier batches call for.
-        found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
+        calibrated_by, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
         caution, limits = 1.0, np.ones(1)
         if by_hidden_answers:
             if hidden is not None:
-                found, log_weights = hidden.choose_power()
+                calibrated_by, log_weights = hidden.choose_power()
             if opinion is not None:
-                found, log_weights = limit_power(source, left_out, opinion, found, log_weights)
+                calibrated_by, log_weights = limit_power(observations, left_out, opinion, calibrated_by, log_weights)
             if before is not None:
-                found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
-            predicted = None if hidden is None else hidden.predict(found.power)
+                calibrated_by, log_weights = add_batch(
+                    before.calibration, before.log_weights, calibrated_by, log_weights
+                )
+            predicted = None if hidden is None else hidden.predict(calibrated_by.power)
             by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
-            if found.n_hidden:
+            if calibrated_by.n_hidden:
                 caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
-                power = min(caution * found.power, float(np.median(limits)))
-                found = found._replace(power=power, lowered=caution < 1)
+                power = min(caution * calibrated_by.power, float(np.median(limits)))
+                calibrated_by = calibrated_by._replace(power=power, lowered=caution < 1)
 
         # Items of known label, if these were drawn at random and the power changes their posteriors, are judged as if
         # the label were not known.
@@ -178,16 +180,18 @@ def calibrate(
             n_known = len(judging)
             n_right = int(np.sum(choose_labels(unknown[judging], model.label_by) == gold.codes[judging]))
         if before is not None:
-            scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
-            n_right += before.found.n_right
+            scores, n_known = scores + before.known_scores, n_known + before.calibration.n_gold
+            n_right += before.calibration.n_right
         if n_known:
-            if found.n_hidden or found.n_judged:
-                log_weights = scores + log_density_around(found.power, 1.0)
+            if calibrated_by.n_hidden or calibrated_by.n_judged:
+                log_weights = scores + log_density_around(calibrated_by.power, 1.0)
                 power = mean_power(log_weights)
             else:
                 log_weights = scores + log_density_around(1.0, 2.0)
                 power = float(POWERS[log_weights.argmax()])
-            found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
+            calibrated_by = calibrated_by._replace(
+                power=power, n_gold=n_known, n_right=n_right, power_before=calibrated_by.power
+            )
         elif calibration == "gold":
             warn(
                 DataWarning(
@@ -201,15 +205,15 @@ def calibrate(
         powers = draw_powers(log_weights)
         if not n_known:
             # The power that is used is cautious, and may lie below all that are likely.
-            powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), found.power)
-        calibrated = Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
+            powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), calibrated_by.power)
+        calibrated = Calibrated(calibrated_by, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
-    if calibrated.found.n_gold:
+    if calibrated.calibration.n_gold:
         # The mean probability of the labels that are not known, if known ones have no say.
         sums = np.zeros(2)
         for first in range(0, r.n_items, ITEMS_AT_ONCE):
             run = slice(first, first + ITEMS_AT_ONCE)
-            judged = raise_where(changed[run], left_out[run], calibrated.found.power_before)
+            judged = raise_where(changed[run], left_out[run], calibrated.calibration.power_before)
             judged = judged if gold is None else judged[gold.codes[run] < 0]
             codes = choose_labels(judged, model.label_by)
             sums += judged[np.arange(len(judged)), codes].sum(), len(judged)
@@ -218,24 +222,28 @@ def calibrate(
 
 
 def limit_power(
-    source: Source, left_out: Floats, opinion: Guided, found: Calibration, log_weights: Floats
+    observations: Observations, left_out: Floats, opinion: Guided, calibration: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
     """The power, and the log weights, after a classifier has judged how sure posteriors may be."""
-    rows = np.flatnonzero(np.diff(source.responses.offsets)[opinion.item] > 0)
+    rows = np.flatnonzero(np.diff(observations.responses.offsets)[opinion.item] > 0)
     rows = draw_units(rows, opinion.unit, MOST_JUDGED)
     unit = np.unique(opinion.unit[rows], return_inverse=True)[1]
     if len(rows) == 0 or unit[-1] + 1 < LEAST_UNITS:
-        return found, log_weights
-    scores = score_by_classifier(source, left_out, opinion.item[rows], opinion.code[rows], unit)
-    near, weights = judge_powers(scores)
+        return calibration, log_weights
+    scores = score_by_classifier(observations, left_out, opinion.item[rows], opinion.code[rows], unit)
+    near, weights = weigh_powers(scores)
     limit = float(POWERS[near].max())
-    if limit >= found.power:
-        return found, log_weights
-    return found._replace(power=limit, n_judged=len(rows)), log_weights + weights
+    if limit >= calibration.power:
+        return calibration, log_weights
+    return calibration._replace(power=limit, n_judged=len(rows)), log_weights + weights
 
 
 def score_by_classifier(
-    source: Source, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
+    observations: Observations,
+    left_out: Floats,
+    item: NDArray[np.int64],
+    label: NDArray[np.int64],
+    unit: NDArray[np.int64],
 ) -> Floats:
     """The log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
 
@@ -245,7 +253,7 @@ def score_by_classifier(
     """
     with np.errstate(divide="ignore"):
         logs = np.log(left_out[item])
-    known, n_classes = source.log_prior, left_out.shape[1]
+    known, n_classes = observations.log_prior, left_out.shape[1]
     if known is not None:
         logs -= np.where(np.isfinite(known[item]), known[item], 0.0)
     logs -= logs.max(axis=1, keepdims=True)
@@ -264,7 +272,7 @@ def score_by_classifier(
     return np.stack(scores, axis=1)
 
 
-def judge_spans(
+def find_span_confidence(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
@@ -280,5 +288,5 @@ def judge_spans(
     goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     statistics = fit.statistics if left_out else None
     parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)
-    probability = judge_runs(parts, find_runs(codes, classes, sequence))
+    probability = find_run_probabilities(parts, find_runs(codes, classes, sequence))
     return raise_to(np.column_stack([probability, 1 - probability]), power)[:, 0]

@@ -68,7 +68,7 @@ from scipy.special import gammaln, logsumexp
 
 from ..inference import log_of, sum_by
 from ..inference.em import Problem
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..kernels import Floats, Truths, freeze
 
@@ -102,8 +102,8 @@ FIGURES = ("bias", "bias_low", "bias_high", "spread", "careless")
 LEAST_BIAS = 0.3
 
 
-def judge_by_others(
-    source: Source, problem: Problem, log_weights: Floats, judged: Truths, posterior: Floats
+def measure_by_others(
+    observations: Observations, problem: Problem, log_weights: Floats, judged: Truths, posterior: Floats
 ) -> dict[str, Floats]:
     """What answers of others say of each worker: the probability of chance, and the figures of raters.
 
@@ -117,7 +117,7 @@ def judge_by_others(
     # The sums of p over answers; and of p_k p_h, for ordered classes: how little p tells them apart.
     counts = np.zeros((n_rows, workers.n_classes))
     pairs = np.zeros((workers.n_classes if is_ordinal else 0, workers.n_classes))
-    for block in source.lay_out(workers):
+    for block in observations.lay_out(workers):
         run = slice(block.first_item, block.first_item + block.n_items)
         logs = log_of(posterior[run])
         if len(block.anchor):
@@ -129,10 +129,10 @@ def judge_by_others(
         count_without(*answers, freeze(np.ascontiguousarray(logs)), spoken, own, pairs, scratch)
         counts[block.rows] += own
     table = workers.plain_counts(counts)
-    found = {"chance": find_chance(table, workers.class_of_label, workers.silent)}
+    figures = {"chance": find_chance(table, workers.class_of_label, workers.silent)}
     if isinstance(workers, OrdinalWorkers):
-        found["raters"] = find_raters(table, pairs, workers)
-    return found
+        figures["raters"] = find_raters(table, pairs, workers)
+    return figures
 
 
 def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:
@@ -200,10 +200,10 @@ def pool_chance(chances: Sequence[Floats]) -> Floats:
         share = (probability.sum() + by_chance) / (told.sum() + by_chance + by_skill)
         odds[told] += np.log(probability) - np.log1p(-probability) - np.log(share) + np.log1p(-share)
         known |= told
-    found = np.full(len(odds), np.nan)
+    chance = np.full(len(odds), np.nan)
     if known.any():
-        found[known] = learn_share(odds[known])
-    return found
+        chance[known] = learn_share(odds[known])
+    return chance
 
 
 def learn_share(odds: Floats) -> Floats:
@@ -221,10 +221,10 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     Counts (M, L, K) are sums of p over the answers of each rater, pairs (K, K) those of p_k p_h.
     """
     named = np.flatnonzero(workers.class_of_label >= 0)
-    found = np.full((len(counts), len(FIGURES)), np.nan)
+    figures = np.full((len(counts), len(FIGURES)), np.nan)
     told = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)
     if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_LEVELS or not len(told):
-        return found
+        return figures
 
     # The logarithms of what types answer to a class that is drawn, (B, S E, L' K).
     biases, total = list_biases(workers.n_classes), pairs.sum(axis=1, keepdims=True)
@@ -274,8 +274,8 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
         below = np.pad(of_bias.cumsum(axis=1), ((0, 0), (1, 0)))
         ends = np.array([np.interp(TAILS, each, edges) for each in below])
         spread, careless = of_pair.sum(axis=2) @ np.array(SPREADS), of_pair.sum(axis=1) @ np.array(CARELESS)
-        found[part] = np.column_stack([of_bias @ biases - mean, ends, spread, careless])
-    return found
+        figures[part] = np.column_stack([of_bias @ biases - mean, ends, spread, careless])
+    return figures
 
 
 def list_biases(n_classes: int) -> Floats:

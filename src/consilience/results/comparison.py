@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import plural
 from ..kernels import Floats
-from .record import LEAST_KNOWN, PAIRS, expect_width, find_range, judge_by_known, judge_by_record, see_known
+from .record import LEAST_KNOWN, PAIRS, assume_any_error, estimate_error_by_record, expect_width, find_range, see_known
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
@@ -285,15 +285,17 @@ class Comparison:
 
     def find_densities(self) -> Floats:
         """What is thought of the labels that are not known; see `consilience.results.record`."""
-        by_record = judge_by_record(self.blind_accuracy, self.expected_accuracy_high) if self.by_record else None
-        return see_known(judge_by_known() if by_record is None else by_record, self.n_known, self.n_known_right)
+        by_record = (
+            estimate_error_by_record(self.blind_accuracy, self.expected_accuracy_high) if self.by_record else None
+        )
+        return see_known(assume_any_error() if by_record is None else by_record, self.n_known, self.n_known_right)
 
-    def judge_accuracy(self) -> Comparison:
+    def with_accuracy(self) -> Comparison:
         """The comparison with the accuracy of the labels, of which those that are known are right."""
         if not self.by_record and self.n_known < LEAST_KNOWN:
             return self
-        found = find_range(self.find_densities(), max(1, round((1 - self.share_known) * self.n_items)))
-        middle, low, high = (self.share_known + (1 - self.share_known) * each for each in found)
+        range_of_others = find_range(self.find_densities(), max(1, round((1 - self.share_known) * self.n_items)))
+        middle, low, high = (self.share_known + (1 - self.share_known) * each for each in range_of_others)
         return replace(self, accuracy=middle, accuracy_low=low, accuracy_high=high)
 
     def describe_expected(self) -> str:
@@ -508,7 +510,7 @@ class GraphCheck:
         )
 
     def __str__(self) -> str:
-        found = self.describe_agreement()
+        agreement = self.describe_agreement()
         coupling = f"learned coupling {self.coupling:.2f}{describe_usual(self.usual_weight)}"
         changes = (
             f"Used for all items, the graph changes {self.changed:.1%} of the labels ({coupling}; a shuffled graph: "
@@ -516,10 +518,10 @@ class GraphCheck:
         )
         if self.sound:
             verdict = "The graph is informative about these labels: neighbouring items agree more than by chance"
-            return f"{verdict} ({found}). {changes} {self.describe_errors()}"
+            return f"{verdict} ({agreement}). {changes} {self.describe_errors()}"
         told = f"The graph may not be informative about these labels: {self.describe_doubt()}. {changes}"
         if self.silent:
-            told = f"The graph has almost no effect on these labels ({'; '.join(filter(None, (coupling, found)))})."
+            told = f"The graph has almost no effect on these labels ({'; '.join(filter(None, (coupling, agreement)))})."
         return f"{told} {CHECK_IDS}" if self.measured and not self.agrees else told
 
     def describe_agreement(self) -> str:
@@ -534,12 +536,12 @@ class GraphCheck:
 
     def describe_doubt(self) -> str:
         """Why a graph that is not sound may not be informative."""
-        found = self.describe_agreement()
+        agreement = self.describe_agreement()
         if not self.measured:
             return "it could not be measured whether neighbouring items agree more than by chance"
         if self.agrees:
-            return f"a shuffled graph has nearly as strong a coupling ({found})"
-        return f"neighbouring items do not clearly agree more than by chance ({found})"
+            return f"a shuffled graph has nearly as strong a coupling ({agreement})"
+        return f"neighbouring items do not clearly agree more than by chance ({agreement})"
 
     def describe_errors(self) -> str:
         """Whether errors run along the edges, and what follows."""
@@ -549,12 +551,10 @@ class GraphCheck:
                 f"{self.error_correlation:.2f}), so the graph may spread errors."
             )
         if self.error_correlation_error > UNCLEAR:
-            found = "There are too few answers to tell whether workers make the same error on neighbouring items."
+            text = "There are too few answers to tell whether workers make the same error on neighbouring items."
         else:
-            found = f"The errors of workers on neighbouring items have a correlation of {self.error_correlation:z.2f}."
-        return (
-            found if self.changed == 0 else f"{found} Only known labels can tell whether the changed labels are right."
-        )
+            text = f"The errors of workers on neighbouring items have a correlation of {self.error_correlation:z.2f}."
+        return text if self.changed == 0 else f"{text} Only known labels can tell whether the changed labels are right."
 
 
 def describe_limit(all_answered: bool, graph: str = "It") -> str:

@@ -45,7 +45,7 @@ from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.labels import find_tied
-from ..inference.sources import Source, assign_groups, count_once
+from ..inference.observations import Observations, assign_groups, count_once
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
@@ -273,9 +273,9 @@ class Explanations(dict[str, Explanation]):
     __repr__ = __str__
 
 
-def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
+def explain_row(model: LabelEstimator, result: Result, row: int) -> Explanation:
     """Why the item with this index has its label."""
-    labels, gold, r = found.labels, found.given.gold, found.answers.with_classes(found.names.classes)
+    labels, gold, r = result.labels, result.given.gold, result.answers.with_classes(result.names.classes)
     if len(labels.classes) < 2:
         raise InputError("There is only one class, so that nothing speaks against a label.")
     label, reported = int(labels.codes[row]), labels.posterior[row]
@@ -287,15 +287,15 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         owner = int(np.searchsorted(r.sequences.offsets, row, side="right")) - 1
         first, last = r.sequences.offsets[owner : owner + 2].tolist()
     near = r.about(np.arange(first, last))
-    if found.copies_count_once:
-        near = count_once(near, assign_groups(found.copies, near.n_workers))
+    if result.copies_count_once:
+        near = count_once(near, assign_groups(result.copies, near.n_workers))
     here = slice(*near.offsets[row - first : row - first + 2].tolist())
     worker, said, strength = near.worker[here], near.label[here], near.weights(here)
-    if found.is_vote:
+    if result.is_vote:
         is_drawn = str(model.get_params()["ties"]) == "random"
         weights, before, after, against = weigh_votes(near, here, reported, label, is_known, is_drawn)
     else:
-        weights, before, after, against = weigh_evidence(model, found, near, here, row, row - first, label, is_known)
+        weights, before, after, against = weigh_evidence(model, result, near, here, row, row - first, label, is_known)
 
     # Who says what; of an answer that is spread over several labels the strongest, of a soft vote the largest part.
     parts, n_for = [], 0
@@ -308,7 +308,7 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
     n_answered = len(parts)
     words = f"The only answer is {to_word(parts[0].answer)}" if parts else "Nobody answered"
     if n_answered > 1:
-        of, verb = plural(n_answered, NOUNS[found.source_kind]), "says" if n_for < 2 else "say"
+        of, verb = plural(n_answered, NOUNS[result.source_kind]), "says" if n_for < 2 else "say"
         words = f"{n_for or 'None'} of {of} {verb} {to_word(labels.classes[[label]].tolist()[0])}"
     parts.sort(key=lambda part: -abs(part.weight))
     rest = parts[MOST_WORKERS:]
@@ -317,17 +317,17 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         parts[MOST_WORKERS:] = [Part("other answers", total, plural(len(rest), "other worker"))]
 
     confidence, rival = reported[[label, against]].tolist()
-    if found.checked:
+    if result.checked:
         parts, uncalibrated = [*before, *parts, *after], math.nan
-        if not found.is_vote:
+        if not result.is_vote:
             uncalibrated = math.fsum(part.weight for part in parts if part.kind not in CALIBRATION)
     else:  # a worker who is alone with all items is always right by the model
         parts = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"]
         confidence = rival = uncalibrated = math.nan
-    texts = found.kind.show(np.array([row])) if len(labels.codes) == r.n_items else None
+    texts = result.kind.show(np.array([row])) if len(labels.codes) == r.n_items else None
     key, (shown, other) = key_of(r.keys, row), labels.classes[[label, against]].tolist()
     return Explanation(
-        (key[0], found.kind.name_position(key[1])) if isinstance(key, tuple) else key,
+        (key[0], result.kind.name_position(key[1])) if isinstance(key, tuple) else key,
         texts[0] if texts else None,
         shown,
         other,
@@ -336,9 +336,9 @@ def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
         tuple(parts),
         uncalibrated,
         words,
-        found.backend,
+        result.backend,
         labels.rule,
-        found.kind.places,
+        result.kind.places,
     )
 
 
@@ -360,24 +360,24 @@ def weigh_votes(
 
 
 def weigh_evidence(
-    model: LabelEstimator, found: Result, near: Answers, here: slice, row: int, place: int, label: int, is_known: bool
+    model: LabelEstimator, result: Result, near: Answers, here: slice, row: int, place: int, label: int, is_known: bool
 ) -> tuple[Floats, list[Part], list[Part], int]:
     """The log odds of each answer, the parts before and after the answers, and the other class.
 
     `place` is that of the item among those of `near`.
     """
-    learned, takes_silence, graph = found.learned, found.takes_silence, found.given.graph
+    learned, takes_silence, graph = result.learned, result.takes_silence, result.given.graph
     near = replace(near, weight_scale=learned.weight_scale)
-    workers = learned.worker_model.of(near, near.class_of_label, len(found.names.classes), takes_silence)
+    workers = learned.worker_model.of(near, near.class_of_label, len(result.names.classes), takes_silence)
     structure, impossible = learned.structure, np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
 
     # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence.
-    by_answer = workers.log_answers(Source(near).lay_out(workers, anchored=False)[0], impossible)[here]
+    by_answer = workers.log_answers(Observations(near).lay_out(workers, anchored=False)[0], impossible)[here]
 
     # What else speaks for the classes: kind, name, and log evidence (K,).
     links = None
     if isinstance(structure, FieldParameters) and graph is not None:
-        links = model._weigh_links(found.answers, graph)
+        links = model._weigh_links(result.answers, graph)
     prior = structure.log_prior(links is not None and bool(find_linked(links)[row]))
     if here.stop > here.start:
         prior = prior + workers.weigh_items(learned.log_weights)
@@ -387,13 +387,13 @@ def weigh_evidence(
         n_silent = near.n_workers - len(np.unique(near.worker[here]))
         silence = weight @ impossible[:, -1] - near.weights(here) @ impossible[near.worker[here], -1]
         others.append(("silence", f"silence of {plural(n_silent, 'worker')}", silence))
-        others.append(("votes", "share of the votes", Source(near).lay_out(workers)[0].anchor[place]))
-    used = found.guidance is not None and found.guidance.findings.used
+        others.append(("votes", "share of the votes", Observations(near).lay_out(workers)[0].anchor[place]))
+    used = result.guidance is not None and result.guidance.findings.used
     content = ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
-    if found.given.log_prior is not None:
-        others.append((*content, np.maximum(found.given.log_prior[row], LOG_IMPOSSIBLE)))
+    if result.given.log_prior is not None:
+        others.append((*content, np.maximum(result.given.log_prior[row], LOG_IMPOSSIBLE)))
 
-    reported, fitted = found.labels.posterior[row], found.labels.fitted[row]
+    reported, fitted = result.labels.posterior[row], result.labels.fitted[row]
     rivals = reported.copy()
     if is_known:  # no other class has a probability: the one that answers and prior speak for
         rivals = np.maximum(sum((logs for *_, logs in others), by_answer.sum(axis=0)), 2 * LOG_IMPOSSIBLE)
@@ -413,19 +413,19 @@ def weigh_evidence(
             kind, name = "sequence", "the rest of the sequence"
         elif isinstance(structure, FieldParameters) and graph is not None:
             nodes = graph.neighbours[graph.offsets[row] : graph.offsets[row + 1]]
-            n_same = int((found.labels.codes[nodes] == label).sum())
+            n_same = int((result.labels.codes[nodes] == label).sum())
             same = f", {n_same:,} with the same label" if len(nodes) else ""
             kind, name = "neighbours", f"{plural(len(nodes), 'neighbour')}{same}"
         elif isinstance(structure, SetsParameters):
             kind, name = "tags", "share of the tag"
-        elif found.given.has_priors and found.given.log_prior is None:  # of a model that was loaded
+        elif result.given.has_priors and result.given.log_prior is None:  # of a model that was loaded
             kind, name = content
         if kind != "set aside" or abs(left) > ROUNDING:
             after.append(Part(kind, left, name))
             total += left
 
-    if found.calibrated is not None and isinstance(model, LatentEstimator):
-        power = found.calibrated.found.power if bool(find_raised(structure, near)[place]) else 1.0
+    if result.calibrated is not None and isinstance(model, LatentEstimator):
+        power = result.calibrated.calibration.power if bool(find_raised(structure, near)[place]) else 1.0
         printed = float(np.log(told[0]) - np.log(told[1])) if told.min() > SMALLEST else power * total
         honest = printed / power
         if abs(honest - total) > ROUNDING or model.calibration != "none":

@@ -21,18 +21,18 @@ from ..inference.em import Names, decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.hidden_answers import raise_where
 from ..inference.labels import choose_labels, collect_votes, label_votes
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.starts import PREDICTION_TABLES, check_matrices
 from ..inference.structures import Independent, StructureParameters, Summary
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..limits import keep_to, release_mapped
 from .calibration import find_raised
-from .intervals import Intervals, are_checked, judge_votes
+from .intervals import Intervals, are_checked, find_vote_intervals
 from .result import Course, Given, Labels, Result, weigh_copies
 
 
-def make_source(
+def make_observations(
     model: LabelEstimator,
     answers: Answers | None,
     gold: object = None,
@@ -40,14 +40,14 @@ def make_source(
     item_prior: object = None,
     kind: AnyKind = TABLE,
     before: Result | None = None,
-) -> Source:
+) -> Observations:
     """Answers with known labels, and with what else is known of the items.
 
     To be fitted they have the classes that the model needs. Other answers, of workers that a result `before` knows,
     have its classes, and what its classifier says of features. They may be None: all that is known is in features.
     """
     model._check()
-    source, has_content = None if answers is None else Source(answers, kind=kind), False
+    observations, has_content = None if answers is None else Observations(answers, kind=kind), False
     if features is not None or item_prior is not None:
         from ..answers import items
         from ..formats.sources import open_item_data
@@ -66,34 +66,36 @@ def make_source(
                 keyword="max_iter",
             )
         features = None if features is None else open_item_data(features, "features")
-    if source is None:
+    if observations is None:
         assert before is not None
         names, keys = before.names, items.list_items(features, in_sequences="sequence" in before.labels.keys)
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
-        source = Source(r.scaled_as(names.classes, names.positions))
-    r = model._prepare(source.responses)
+        observations = Observations(r.scaled_as(names.classes, names.positions))
+    r = model._prepare(observations.responses)
     if before is None:
-        source = replace(source, responses=r)
+        observations = replace(observations, responses=r)
     elif has_content:
-        source = source.with_classes(before.names.classes)
-    r = source.responses
+        observations = observations.with_classes(before.names.classes)
+    r = observations.responses
     if item_prior is not None:
         priors = items.match_item_prior(open_item_data(item_prior, "item_prior"), r)
         shares = items.class_shares(priors, items.vote_shares_by_item(r)) if before is None else before.prior
-        source = source.with_priors(priors, shares)
+        observations = observations.with_priors(priors, shares)
     if features is not None:
         given = items.match_features(features, r)
         if before is None:
-            source = replace(source, features=given)
+            observations = replace(observations, features=given)
         else:
             guidance = before.need_guidance()
             rows = given.select(guidance.names, guidance.findings.n_features)
             if guidance.findings.used:
                 guide = guidance.guide
                 assert guide is not None
-                source = source.with_priors(items.ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
+                observations = observations.with_priors(
+                    items.ItemPriors(given.item, guide.find_priors(rows)), guide.shares
+                )
     classes = r.classes if before is None else before.names.classes
-    return source if gold is None else replace(source, gold=match_gold(gold, r, classes))
+    return observations if gold is None else replace(observations, gold=match_gold(gold, r, classes))
 
 
 def align(model: LabelEstimator, r: Answers, graph: object) -> Graph | None:
@@ -116,9 +118,9 @@ def align(model: LabelEstimator, r: Answers, graph: object) -> Graph | None:
     return graph.aligned_with(r.items)
 
 
-def fit_source(
+def fit_model(
     model: LabelEstimator,
-    source: Source,
+    observations: Observations,
     graph: Graph | None,
     engine: Engine,
     *,
@@ -139,68 +141,70 @@ def fit_source(
     source_kind : str, optional
         Who gives the answers; see `consilience.results.findings`. It is recognised if it is not given.
     """
-    r = source.responses
+    r = observations.responses
     # Functions are silent, as an answer or as one label each. Soft votes come from models.
     ignores_silence = r.sequences is None and r.silence_doubt is not None
     if source_kind is None:
         source_kind = "people"
-        if isinstance(source.kind, TableKind) and (r.silence_counts or ignores_silence):
+        if isinstance(observations.kind, TableKind) and (r.silence_counts or ignores_silence):
             source_kind = "functions"
-        elif isinstance(source.kind, TableKind) and r.soft is not None:
+        elif isinstance(observations.kind, TableKind) and r.soft is not None:
             source_kind = "models"
     links = None if graph is None else model._weigh_links(r, graph)
     model._check_size(r, links)
     # A new object, which shares the arrays and nothing that was derived from them meanwhile.
     answers = replace(r, gold=None)
     if copies is None:
-        copies = find_groups(source, engine)
-    used = source.count_once(copies) if copies and count_copies_once else source
-    found: Result = model._learn(used, links, engine)
+        copies = find_groups(observations, engine)
+    used = observations.count_once(copies) if copies and count_copies_once else observations
+    result: Result = model._learn(used, links, engine)
     release_mapped()
     kept = None if graph is None else replace(graph)
     return replace(
-        found,
+        result,
         copies=copies,
-        copies_count_once=used is not source,
-        given=found.given._replace(answers=answers, gold=source.gold, graph=kept),
-        kind=source.kind,
+        copies_count_once=used is not observations,
+        given=result.given._replace(answers=answers, gold=observations.gold, graph=kept),
+        kind=observations.kind,
         source_kind=source_kind,
         # A function with one label, whose silence is ignored, seems to say it by chance.
-        chance=None if ignores_silence else found.chance,
+        chance=None if ignores_silence else result.chance,
     )
 
 
 def make_result(
     model: str,
-    source: Source,
+    observations: Observations,
     codes: NDArray[np.int64],
     posterior: Floats,
     uncalibrated: Floats | None = None,
     *,
     rule: str,
     checked: bool,
-    **found: Any,
+    **further: Any,
 ) -> Result:
     """What was found: labels with their probabilities, and what every result says of its answers."""
-    r = source.responses
-    known = None if source.gold is None else source.gold.find_kept(codes)
+    r = observations.responses
+    known = None if observations.gold is None else observations.gold.find_kept(codes)
     about = r.key_columns(), r.classes, r.positions, codes, posterior, uncalibrated
     return Result(
         model=model,
         names=Names(r.workers, r.labels, r.classes, r.normalised, r.positions),
         backend=r.backend,
         n_answers=r.votes_per_worker(),
-        given=Given(log_prior=source.log_prior, has_priors=source.log_prior is not None),
+        given=Given(log_prior=observations.log_prior, has_priors=observations.log_prior is not None),
         labels=Labels(*about, known=known, rule=rule, shown=checked),
         checked=checked,
-        **found,
+        **further,
     )
 
 
-def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0) -> Result:
+def take_vote(
+    observations: Observations, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0
+) -> Result:
     """The vote, as what `MajorityVote` finds."""
-    r, unvoted = source.responses, source.responses.vote_shares()
-    shares, mass = collect_votes(engine, source, unvoted)
+    r, unvoted = observations.responses, observations.responses.vote_shares()
+    shares, mass = collect_votes(engine, observations, unvoted)
     codes = label_votes(shares, r.keys, r.classes, ties, label_by, seed)
     # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
     structure = Independent(r.n_classes, None, 0.0, "em")
@@ -210,16 +214,16 @@ def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: st
     confidence = shares[np.arange(len(codes)), codes]
     return make_result(
         "MajorityVote",
-        source,
+        observations,
         codes,
         shares,
         rule="" if label_by == "mode" else label_by,
-        checked=are_checked(r, source.gold, False),
+        checked=are_checked(r, observations.gold, False),
         prior=prior,
         course=Course(np.empty(0), 0, True),
-        intervals=Intervals(None, *judge_votes(shares, confidence, prior, sequences)),
+        intervals=Intervals(None, *find_vote_intervals(shares, confidence, prior, sequences)),
         seed=seed,
-        voting=source,
+        voting=observations,
     )
 
 
@@ -232,22 +236,22 @@ class Others:
     def __init__(
         self,
         model: LabelEstimator,
-        found: Result,
+        result: Result,
         r: Answers | None,
         graph: object,
         gold: object,
         features: object = None,
         item_prior: object = None,
     ) -> None:
-        self.model, self.found = model, found
+        self.model, self.result = model, result
         # The fit may have added classes, which these answers do not know of.
-        self.source = make_source(model, r, gold, features, item_prior, before=found)
-        self.graph = align(model, self.source.responses, graph)
-        self.worker = lookup(found.names.workers, to_column(self.source.responses.workers))
+        self.observations = make_observations(model, r, gold, features, item_prior, before=result)
+        self.graph = align(model, self.observations.responses, graph)
+        self.worker = lookup(result.names.workers, to_column(self.observations.responses.workers))
 
     def check(self) -> NDArray[np.int64]:
         """Raise an error for answers that the matrices of the fit cannot judge; else the label of each of theirs."""
-        model, r, names = self.model, self.source.responses, self.found.names
+        model, r, names = self.model, self.observations.responses, self.result.names
         label = find_by_value(names.labels, r.labels)
         if (label < 0).any():
             raise InputError(
@@ -255,7 +259,7 @@ class Others:
                 f"model knows {listing(names.labels.tolist())}.",
                 "Fit again with both.",
             )
-        check_silence(model, self.found, r)
+        check_silence(model, self.result, r)
         if model._needs_same_silence and r.silence_counts and lookup(names.classes, to_column([r.background]))[0] < 0:
             raise InputError(
                 f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
@@ -283,14 +287,14 @@ class Others:
         decodes: bool = False,
     ) -> tuple[Any, float]:
         """The posteriors that parameters call for, and their log likelihood; or the most probable joint labelling."""
-        found, r, names, learned = self.found, self.source.responses, self.found.names, self.found.learned
+        result, r, names, learned = self.result, self.observations.responses, self.result.names, self.result.learned
         links = None if self.graph is None else self.model._weigh_links(r, self.graph)
         kind, class_of_label = learned.worker_model, lookup(names.classes, to_column(r.labels))
-        r = replace(weigh_copies(found, r, self.worker), weight_scale=learned.weight_scale)
-        workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence)
-        check_matrices(found.model, workers, r, PREDICTION_TABLES)
+        r = replace(weigh_copies(result, r, self.worker), weight_scale=learned.weight_scale)
+        workers = kind.of(r, class_of_label, len(names.classes), result.takes_silence)
+        check_matrices(result.model, workers, r, PREDICTION_TABLES)
         factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), self.worker, label))
-        source = replace(self.source, responses=r).with_classes(names.classes)
+        source = replace(self.observations, responses=r).with_classes(names.classes)
         with open_engine(engine) as opened, keep_to(r.memory):
             placed = list(opened.place(source.lay_out(workers, anchored)))
             if decodes:
@@ -299,48 +303,48 @@ class Others:
 
     def find_probabilities(self, engine: object) -> Floats:
         """Class probabilities, calibrated as those of the fit; of a vote its shares, for which no worker is known."""
-        model, found, r = self.model, self.found, self.source.responses
-        if found.is_vote:
-            r = weigh_copies(found, r.with_classes(found.names.classes), self.worker)
-            unvoted = r.vote_shares() if r.silence_counts else found.prior
+        model, result, r = self.model, self.result, self.observations.responses
+        if result.is_vote:
+            r = weigh_copies(result, r.with_classes(result.names.classes), self.worker)
+            unvoted = r.vote_shares() if r.silence_counts else result.prior
             with open_engine(engine) as opened:
-                return collect_votes(opened, Source(r, self.source.gold), unvoted)[0]
-        label, learned = self.check(), found.learned
-        if found.calibrated is None or not isinstance(model, LatentEstimator) or model.calibration == "none":
+                return collect_votes(opened, Observations(r, self.observations.gold), unvoted)[0]
+        label, learned = self.check(), result.learned
+        if result.calibrated is None or not isinstance(model, LatentEstimator) or model.calibration == "none":
             posterior: Floats = self.infer(engine, label, learned.structure, learned.log_weights)[0]
         else:
             relaxed = learned.structure.relaxed()
             posterior = self.infer(engine, label, relaxed, learned.log_weights, anchored=False)[0]
-        if found.calibrated is None:
+        if result.calibrated is None:
             return posterior
-        return raise_where(find_raised(learned.structure, r), posterior, found.calibrated.found.power)
+        return raise_where(find_raised(learned.structure, r), posterior, result.calibrated.calibration.power)
 
     def find_labels(self, engine: object) -> Labels:
         """Labels with their probabilities, chosen as those of the fit."""
-        model, found, r, names = self.model, self.found, self.source.responses, self.found.names
-        probabilities, gold = self.find_probabilities(engine), self.source.gold
-        if found.is_vote:
+        model, result, r, names = self.model, self.result, self.observations.responses, self.result.names
+        probabilities, gold = self.find_probabilities(engine), self.observations.gold
+        if result.is_vote:
             ties, seed = model.get_params()["ties"], model.get_params()["seed"]
             codes = label_votes(probabilities, r.keys, names.classes, ties, model.label_by, seed)
         elif model._rule == "sequence":  # the most probable joint labelling
-            learned, label = found.learned, find_by_value(names.labels, r.labels)
+            learned, label = result.learned, find_by_value(names.labels, r.labels)
             codes = self.infer(engine, label, learned.structure, learned.log_weights, decodes=True)[0]
         else:
             codes = choose_labels(probabilities, model.label_by)
         known = None if gold is None else gold.find_kept(codes)
-        keys, scale, shown = r.key_columns(), (names.classes, names.positions), found.labels.shown
+        keys, scale, shown = r.key_columns(), (names.classes, names.positions), result.labels.shown
         return Labels(keys, *scale, codes, probabilities, None, known, model._rule, shown)
 
     def score(self, engine: object) -> float:
         """The mean log likelihood of an item's answers, at the reported estimates."""
-        learned = self.found.learned
+        learned = self.result.learned
         value = self.infer(engine, self.check(), learned.structure.point(), learned.reported())[1]
-        return value / self.source.responses.n_items
+        return value / self.observations.responses.n_items
 
 
-def check_silence(model: LabelEstimator, found: Result, r: Answers) -> None:
+def check_silence(model: LabelEstimator, result: Result, r: Answers) -> None:
     """Raise an error unless silence is an answer here if it was one at the fit."""
-    if model._needs_same_silence and r.silence_counts != found.takes_silence:
+    if model._needs_same_silence and r.silence_counts != result.takes_silence:
         raise InputError(
             "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
         )

@@ -98,7 +98,7 @@ from ..answers.items import Gold
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
-from ..inference.sources import Source
+from ..inference.observations import Observations
 from ..inference.structures import Summary
 from ..inference.workers.base import Prior
 from ..inference.workers.ordinal import OrdinalWorkers
@@ -206,10 +206,10 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
 
 
 def gather_estimates(
-    source: Source, problem: Problem, learned: Learned, prior: Prior, prior_is_known: bool = False
+    observations: Observations, problem: Problem, learned: Learned, prior: Prior, prior_is_known: bool = False
 ) -> Estimates:
     """What intervals depend on; `prior` is that of the workers."""
-    r = source.responses
+    r = observations.responses
     spoken, named = learned.confusion[:, :, : r.n_labels].sum(axis=2), np.flatnonzero(r.label_of_class >= 0)
     right = np.zeros(spoken.shape)
     right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
@@ -218,7 +218,7 @@ def gather_estimates(
         learned.structure.mean,
         np.asarray(prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
-        find_judged(r, source.gold, problem.graph),
+        find_judged(r, observations.gold, problem.graph),
         np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0),
     )
 
@@ -227,7 +227,7 @@ def find_intervals(
     r: Answers,
     posterior: Floats,
     codes: NDArray[np.int64],
-    found: Estimates,
+    estimates: Estimates,
     left_out: Floats,
     calibrated: Calibrated,
     earlier: Sums | None = None,
@@ -242,7 +242,7 @@ def find_intervals(
         Posteriors of the fit, not calibrated.
     codes : array (N,)
         Labels.
-    found : Estimates
+    estimates : Estimates
         What was learned.
     left_out : array (N, K)
         Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to a power.
@@ -253,11 +253,11 @@ def find_intervals(
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        sums = sum_statistics(r, posterior, found, earlier)
-        shared = invert_scores(r, sums, found)
-        workers, worth = judge_workers(r, sums, found, shared)
-        shares = judge_shares(sums, found, shared)
-        labels = judge_labels(r, posterior, codes, found, shared, worth, left_out, calibrated)
+        sums = sum_statistics(r, posterior, estimates, earlier)
+        shared = invert_scores(r, sums, estimates)
+        workers, worth = find_worker_intervals(r, sums, estimates, shared)
+        shares = find_share_intervals(sums, estimates, shared)
+        labels = find_label_intervals(r, posterior, codes, estimates, shared, worth, left_out, calibrated)
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
     pairs = workers.reshape(-1, 2, 2)
@@ -271,11 +271,11 @@ def find_intervals(
 # ------------------------------------------------------------------------------------------ sums over answers and items
 
 
-def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None = None) -> Sums:
+def sum_statistics(r: Answers, posterior: Floats, estimates: Estimates, earlier: Sums | None = None) -> Sums:
     """The sums over these answers, and over those of earlier batches."""
     from ..kernels import answers as kernels
 
-    right, prior, n_classes = found.right, found.prior, len(found.prior)
+    right, prior, n_classes = estimates.right, estimates.prior, len(estimates.prior)
     chances = np.zeros((3, r.n_workers))
     known = read_only(r.class_of_label), read_only(posterior)
     kernels.sum_chances(r.worker, r.label, r.offsets, ALL_FULLY if r.amount is None else r.amount, *known, chances)
@@ -289,14 +289,14 @@ def sum_statistics(r: Answers, posterior: Floats, found: Estimates, earlier: Sum
         meant |= earlier.meant > 0
 
     # Scores of items and of sequences, of classes and of their shares unless these are known.
-    size = 0 if n_classes > MOST_CLASSES else n_classes if found.prior_is_known else 2 * n_classes
+    size = 0 if n_classes > MOST_CLASSES else n_classes if estimates.prior_is_known else 2 * n_classes
     scores, lack = np.zeros((2, size, size)), np.zeros(n_classes)
     judged, expected = np.zeros((2, r.n_workers)), right * (1 - right)
     shares = prior / max(prior[meant].sum(), LEAST_SHARE)
     for run in cut_runs(r):
         q, part = posterior[run], slice(r.offsets[run.start], r.offsets[run.stop])
         weight, worker = r.weights(part), r.worker[part]
-        counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
+        counts = np.repeat(estimates.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
         judged += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
         if size:
             surprise, variances = sum_by_item(r, right, expected, run)
@@ -412,18 +412,18 @@ def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return total, accuracy, spread, left
 
 
-def invert_scores(r: Answers, sums: Sums, found: Estimates) -> Floats | None:
+def invert_scores(r: Answers, sums: Sums, estimates: Estimates) -> Floats | None:
     """The covariance of what all items share: log odds of right answers by class, and of class shares.
 
     None if there are no scores, or numbers too large.
     """
-    n_classes = len(found.prior)
+    n_classes = len(estimates.prior)
     if not sums.scores.size:
         return None
-    size = n_classes if found.prior_is_known else 2 * n_classes
+    size = n_classes if estimates.prior_is_known else 2 * n_classes
     information, clustered = sums.scores[:, :size, :size]
     answered = sums.judged[1] > 0
-    held = found.pseudo_counts * (found.right * (1 - found.right))[answered].sum(axis=0)
+    held = estimates.pseudo_counts * (estimates.right * (1 - estimates.right))[answered].sum(axis=0)
     prior = np.zeros((size, size))
     if held.sum() > 0:
         prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
@@ -438,19 +438,19 @@ def invert_scores(r: Answers, sums: Sums, found: Estimates) -> Floats | None:
     return np.pad(covariance, (0, 2 * n_classes - size))
 
 
-def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | None) -> tuple[Floats, Floats]:
+def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: Floats | None) -> tuple[Floats, Floats]:
     """The intervals of accuracy and informativeness, (M, 4), NaN for workers without answers; and the worth.
 
     The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers. `shared`
     is the covariance of what all items share.
     """
-    right, prior, confusion = found.right, found.prior, found.learned.confusion
+    right, prior, confusion = estimates.right, estimates.prior, estimates.learned.confusion
     total, accuracy, _, left = measure_answers(sums.chances)
     by_others, every = sums.judged
     varied, free, n_units = sums.votes.tolist()
     effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
     worth = np.asarray(total * left * by_others / np.maximum(every, TINY) / effect)
-    met = found.learned.counts.sum(axis=1)
+    met = estimates.learned.counts.sum(axis=1)
     believed = (met * right).sum(axis=1) / np.maximum(total, TINY)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
     if shared is not None:
@@ -529,10 +529,10 @@ def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> F
 # ------------------------------------------------------------------------------------------ of class shares, and labels
 
 
-def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
+def find_share_intervals(sums: Sums, estimates: Estimates, shared: Floats | None) -> Floats:
     """The interval of each class share, (2, K); `shared` is the covariance of what all items share."""
-    prior, n_classes, n_items = found.prior, len(found.prior), float(sums.sizes[0])
-    if found.prior_is_known or n_classes == 1:
+    prior, n_classes, n_items = estimates.prior, len(estimates.prior), float(sums.sizes[0])
+    if estimates.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
     free, mean = prior * (1 - prior), sums.moments[0] / n_items
     spread, sure = sums.moments[1] / n_items - mean**2, 0.25 / n_items
@@ -548,11 +548,11 @@ def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
     return beta_ends(prior, worth, prior)
 
 
-def judge_labels(
+def find_label_intervals(
     r: Answers,
     posterior: Floats,
     codes: NDArray[np.int64],
-    found: Estimates,
+    estimates: Estimates,
     shared: Floats | None,
     worth: Floats,
     left_out: Floats,
@@ -563,16 +563,16 @@ def judge_labels(
     The first is the share that is right. Of levels, further ones are the share at most one level off, and the levels
     off.
     """
-    n_items, changed = len(codes), find_raised(found.learned.structure, r)
+    n_items, changed = len(codes), find_raised(estimates.learned.structure, r)
     away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
     figures = [(away == 0).astype(np.float64)]
-    if found.learned.kind == OrdinalWorkers.name:
+    if estimates.learned.kind == OrdinalWorkers.name:
         figures += [(away <= 1).astype(np.float64), away]
     most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
     # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
     # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
-    accuracy = found.right @ found.prior
-    doubt = 1 / np.maximum((worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
+    accuracy = estimates.right @ estimates.prior
+    doubt = 1 / np.maximum((worth + estimates.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
 
     # By power and figure: sums of its mean, its variance and its bend, and its slope by what all items share.
     powers, times = np.unique(calibrated.powers, return_counts=True)
@@ -580,8 +580,8 @@ def judge_labels(
     gap, reported = np.zeros(len(figures)), np.zeros(len(figures))
     for run in cut_runs(r):
         rows, label = np.arange(run.stop - run.start), codes[run]
-        surprise, doubts = sum_by_item(r, None if shared is None else found.right, doubt, run)
-        shown = raise_where(changed[run], left_out[run], calibrated.found.power)
+        surprise, doubts = sum_by_item(r, None if shared is None else estimates.right, doubt, run)
+        shown = raise_where(changed[run], left_out[run], calibrated.calibration.power)
         for f, figure in enumerate(figures):
             # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be
             # left.
@@ -622,7 +622,7 @@ def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floa
 # ---------------------------------------------------------------------------- where vote shares are taken for the truth
 
 
-def judge_votes(
+def find_vote_intervals(
     shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None
 ) -> tuple[Floats, Floats]:
     """The intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
@@ -644,7 +644,7 @@ def judge_votes(
     return beta_ends(prior, worth, prior), np.array(expected)
 
 
-def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
+def find_voter_intervals(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
     """The intervals of accuracy and informativeness, (M, 4), where truth is taken to be the vote."""
     ends = np.full((len(total), 4), np.nan)
     answered, accuracy = total > 0, right / np.maximum(total, TINY)

@@ -39,13 +39,13 @@ MARK = {b"consilience": b"labels"}
 ROUNDING = 1e-12
 
 
-def write_label_files(found: Result, path: str, undecided: float | None = None) -> None:
+def write_label_files(result: Result, path: str, undecided: float | None = None) -> None:
     """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open.
 
     Files are written beside the folder first. So the labels of an earlier fit stay if there is no room for new ones.
     """
     if is_one_file(path):
-        write_tables(list_tables(found, undecided), path)
+        write_tables(list_tables(result, undecided), path)
         return
     from pyarrow import parquet  # which takes a while to load
 
@@ -54,7 +54,7 @@ def write_label_files(found: Result, path: str, undecided: float | None = None) 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
-            for number, table in enumerate(list_tables(found, undecided)):
+            for number, table in enumerate(list_tables(result, undecided)):
                 marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
                 parquet.write_table(marked, Path(work, PART.format(number)), compression="zstd")
             new = sorted(os.listdir(work))
@@ -69,10 +69,10 @@ def write_label_files(found: Result, path: str, undecided: float | None = None) 
         ) from error
 
 
-def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
+def list_tables(result: Result, undecided: float | None) -> Iterator[pa.Table]:
     """Yield the labels as tables with the columns of `to_frame`, one for each run of items."""
     with open_engine(None) as engine:
-        yield from engine.map(tabulate_run, engine.place(found.labels.runs()), found.labels, found.kind, undecided)
+        yield from engine.map(tabulate_run, engine.place(result.labels.runs()), result.labels, result.kind, undecided)
 
 
 def tabulate_run(run: slice, labels: Labels, kind: AnyKind, undecided: float | None) -> pa.Table:
@@ -113,10 +113,10 @@ def check_label_folder(path: Path) -> None:
         return
     for file in sorted(folder.iterdir()):
         try:
-            found = parquet.read_schema(file).metadata if file.match("part-*.parquet") else None
+            metadata = parquet.read_schema(file).metadata if file.match("part-*.parquet") else None
         except (OSError, pa.ArrowException):
-            found = None
-        if not MARK.items() <= (found or {}).items():
+            metadata = None
+        if not MARK.items() <= (metadata or {}).items():
             raise InputError(
                 f"The folder {str(path)!r} holds other files than labels, such as {file.name!r}.", "Name a new folder."
             )
@@ -194,13 +194,13 @@ def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
     return ~np.asarray(confidence >= least - ROUNDING)  # also what is not known
 
 
-def count_kept(found: Result, least: float) -> Undecided:
+def count_kept(result: Result, least: float) -> Undecided:
     """How many labels are kept, and how many of these are expected to be wrong."""
-    confidence = found.labels.shown_confidence
+    confidence = result.labels.shown_confidence
     kept = confidence[~find_open(confidence, least)]
-    no_record = found.names.positions is not None
-    no_record |= found.comparison is not None and not found.comparison.like_record
-    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), found.n_calibrating, no_record)
+    no_record = result.names.positions is not None
+    no_record |= result.comparison is not None and not result.comparison.like_record
+    return Undecided(least, len(confidence), len(kept), float(np.sum(1.0 - kept)), result.n_calibrating, no_record)
 
 
 def list_columns(labels: Labels, kind: AnyKind, least: float | None = None) -> dict[str, Column]:

@@ -112,7 +112,7 @@ def fit_line(pairs: tuple[tuple[float, float], ...]) -> tuple[float, float, floa
     return float(start), float(slope), float(deviation), float(mean), float(squares), float(x.min()), len(x)
 
 
-def judge_by_record(
+def estimate_error_by_record(
     expected: float, high: float = math.nan, pairs: Mapping[str, tuple[float, float]] = PAIRS
 ) -> Floats:
     """What real crowds tell of one: two densities of the logit of its error, at `LOGITS`, (2, grid).
@@ -136,7 +136,7 @@ def judge_by_record(
     return np.stack([record, (1 - INDEPENDENT) * record + INDEPENDENT * alone])
 
 
-def judge_by_known() -> Floats:
+def assume_any_error() -> Floats:
     """What is thought of a crowd that is not like those of the record, before any label is known, (2, grid).
 
     The density of Jeffreys in the error is here that in its logit.

@@ -33,11 +33,11 @@ from ..inference.labels import (
     MEDIAN,
     find_mean,
     find_quantile,
+    make_vote_problem,
     name_levels,
     place_levels,
-    pose_votes,
 )
-from ..inference.sources import Source, assign_groups, count_once
+from ..inference.observations import Observations, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures import Independent
 from ..inference.workers import voters
@@ -216,11 +216,11 @@ class Given(NamedTuple):
     has_priors: bool = False
 
 
-def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
+def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Learned:
     """The matrices that the labels of a vote make."""
-    check_matrices("MajorityVote", voters(source.responses), source.responses, VOTE_TABLES)
+    check_matrices("MajorityVote", voters(observations.responses), observations.responses, VOTE_TABLES)
     with open_engine(engine) as opened:
-        problem = pose_votes(source, None, opened)
+        problem = make_vote_problem(observations, None, opened)
         statistics = expect_from_votes(problem)
         learned = Learned.of(problem, problem.maximise(statistics), statistics)
     return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
@@ -265,7 +265,7 @@ class Result:
     span_confidence: Floats | None = None
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
-    voting: Source | None = None  # of a vote: the answers as they were counted
+    voting: Observations | None = None  # of a vote: the answers as they were counted
     kind: AnyKind = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.findings`
     # Whether anything checks the answers; see `consilience.results.intervals`.
@@ -332,7 +332,9 @@ class Result:
     @property
     def n_calibrating(self) -> int | None:
         """How many known labels probabilities were calibrated by; None if they are not calibrated."""
-        return None if self.calibrated is None or self.calibrated.found.given else self.calibrated.found.n_gold
+        return (
+            None if self.calibrated is None or self.calibrated.calibration.given else self.calibrated.calibration.n_gold
+        )
 
     @property
     def told_confidence(self) -> float | None:
@@ -373,7 +375,7 @@ class Result:
         """How the probabilities were calibrated, in words."""
         if self.calibrated is None:
             raise NotFittedError(f"The probabilities of a {self.model} are not calibrated.")
-        calibration = self.calibrated.found
+        calibration = self.calibrated.calibration
         if calibration.given and np.array_equal(self.labels.posterior, self.labels.fitted):
             return "Probabilities are those of the fit, without correction, as was asked for."
         return calibration.describe()

@@ -198,8 +198,8 @@ def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int
 
 def shapes_of(part: Any) -> Mapping[str, Shape]:
     """The shapes of the fields of a record, which may bring its own."""
-    found: Mapping[str, Shape] = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
-    return found
+    shapes: Mapping[str, Shape] = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
+    return shapes
 
 
 def is_record(kind: Any) -> bool:
@@ -232,11 +232,11 @@ def join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def compare_names(what: str, expected: Iterable[str], found: object) -> None:
+def compare_names(what: str, expected: Iterable[str], names: object) -> None:
     """Raise a `ValueError` unless these are entries with the names that there must be."""
-    if not isinstance(found, dict):
-        raise misfit(what, found)
-    missing, unknown = sorted(set(expected) - found.keys()), sorted(found.keys() - set(expected))
+    if not isinstance(names, dict):
+        raise misfit(what, names)
+    missing, unknown = sorted(set(expected) - names.keys()), sorted(names.keys() - set(expected))
     if missing:
         raise ValueError(f"the {what} {listing(missing)} is missing")
     if unknown:
@@ -316,20 +316,20 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
 
 
 def describe_model(
-    found: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
+    result: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
 ) -> dict[str, Any]:
     """What is written of a model of labels; see `Model.save`."""
-    guidance, r, graph = found.guidance, found.given.answers, found.given.graph
-    given = found.given._replace(answers=None, graph=None)
+    guidance, r, graph = result.guidance, result.given.answers, result.given.graph
+    given = result.given._replace(answers=None, graph=None)
     if answers and r is not None:
         place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         given = given._replace(answers=replace(r, offsets=np.diff(r.offsets), background=place))
         if graph is not None:
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
-    kept = replace(found, kind=found.kind.to_saved(texts), guidance=guidance, estimates=found.learned, given=given)
+    kept = replace(result, kind=result.kind.to_saved(texts), guidance=guidance, estimates=result.learned, given=given)
     plain = {name: to_plain(name, value) for name, value in parameters.items()}
-    return {"model": found.model, "parameters": plain, "fusion": kept}
+    return {"model": result.model, "parameters": plain, "fusion": kept}
 
 
 def find_ends(graph: Graph) -> NDArray[np.int32]:
@@ -399,11 +399,11 @@ class SavedModel:
         """The result of a model with these parameters, if all of it can be so."""
         self.known.update(model=self.model, log_normaliser=0.0, keys=None, items=None)
         self.kinds |= {StructureParameters: model._structure_type, Summary: model._summary_type}
-        found, sizes = self.read_part(Result, self.fusion, self.path), self.sizes
-        keys, learned = list(found.labels.keys), found.learned
+        result, sizes = self.read_part(Result, self.fusion, self.path), self.sizes
+        keys, learned = list(result.labels.keys), result.learned
         if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
             raise misfit("labels/keys", dict.fromkeys(keys, "column"))
-        if found.labels.n_items < 1:
+        if result.labels.n_items < 1:
             raise ValueError("there are no items")
         if sizes["A"] - sizes["L"] not in (0, int(learned.worker_model.hears_silence)):
             raise ValueError(f"workers of the kind {learned.kind!r} cannot give {sizes['A']} answers")
@@ -411,9 +411,9 @@ class SavedModel:
         n_contexts = learned.further[f"_{context}_counts"].shape[1] if context else 1
         if len(learned.log_weights) != sizes["M"] * n_contexts:
             raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
-        found.kind.check_items(found.labels.keys)
+        result.kind.check_items(result.labels.keys)
         self.check_all_was_read()
-        return replace(found, given=restore_given(found))
+        return replace(result, given=restore_given(result))
 
     def check_all_was_read(self) -> None:
         """Raise a `ValueError` for arrays and columns of the model that nobody asked for."""
@@ -426,17 +426,17 @@ class SavedModel:
         """A record, by its entries in the header; fields that are not saved are known, or have their defaults."""
         hints, shapes = list_fields(cast(Any, part)), shapes_of(part)
         compare_names(f"entry of {path or 'the result'}", hints, entries)
-        found = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
+        values = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
         for name, hint in hints.items():  # in this order: some depend on those before
-            found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
+            values[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
             if name == "names" and part is Result:  # which labels have too
-                self.known.update(found[name]._asdict())
+                self.known.update(values[name]._asdict())
                 self.sizes["P"] = self.sizes["L"] + 1  # previous answers: the labels, and none
             if name == "kind" and part is Learned:
-                if found[name] not in WORKERS:
-                    raise misfit(join(path, name), found[name])
-                shapes = {**shapes, **WORKERS[found[name]].shapes}
-        return part(**found)
+                if values[name] not in WORKERS:
+                    raise misfit(join(path, name), values[name])
+                shapes = {**shapes, **WORKERS[values[name]].shapes}
+        return part(**values)
 
     def read(self, hint: Any, entry: Any, path: str, shape: Shape = "") -> Any:
         """A value of a type, which has a shape."""
@@ -551,11 +551,11 @@ def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def restore_given(found: Result) -> Given:
+def restore_given(result: Result) -> Given:
     """What a model was fitted to, with all that is saved elsewhere in the file."""
-    (r, _, graph, *_), names, keys = found.given, found.names, found.labels.keys
+    (r, _, graph, *_), names, keys = result.given, result.names, result.labels.keys
     if r is None:
-        return found.given._replace(graph=None)
+        return result.given._replace(graph=None)
     items: Values | Sequences
     if "item" in keys:
         items = to_values(decode_categories(keys["item"]))
@@ -573,7 +573,7 @@ def restore_given(found: Result) -> Given:
         r,
         offsets=np.concatenate([[0], np.cumsum(r.offsets)]),
         keys=items,
-        backend=found.backend,
+        backend=result.backend,
         background=None if r.background is None else names.classes[[r.background]].tolist()[0],
         normalised=names.normalised,
         positions=names.positions,
@@ -586,4 +586,4 @@ def restore_given(found: Result) -> Given:
         if (neighbours < 0).any() or (neighbours >= r.n_items).any():
             raise ValueError("an edge must join two items")
         graph = replace(graph, neighbours=freeze(neighbours.astype(np.int32)))
-    return found.given._replace(answers=r, graph=graph)
+    return result.given._replace(answers=r, graph=graph)

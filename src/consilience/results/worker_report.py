@@ -53,12 +53,12 @@ from scipy.special import stdtr, stdtrit
 from ..answers.answers import Answers
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
-from ..inference.sources import assign_groups
+from ..inference.observations import assign_groups
 from ..inference.workers.base import START
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
 from ..kernels import Floats, Integers, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
-from .intervals import informativeness, judge_voters
+from .intervals import find_voter_intervals, informativeness
 from .result import Guidance, Labels, Result, weigh_copies
 
 FEW_ANSWERS = 10
@@ -98,34 +98,34 @@ LEAST_VARIANCE = 0.05
 NOTHING, TINY = 1e-6, 1e-150
 
 
-def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column] | None]:
+def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Column] | None]:
     """The columns of `Model.worker_report` and of `Model.drift_report` after the first; no drift without an order.
 
     A worker whose answers nothing else judges is right by definition: only what can be counted is in the table.
     """
-    names, prior, n_answers, given = found.names, found.prior, found.n_answers, found.given.answers
+    names, prior, n_answers, given = result.names, result.prior, result.n_answers, result.given.answers
     n_workers, said = len(n_answers), lookup(names.classes, to_column(names.labels))
-    learned = None if found.model == "MajorityVote" else found.estimates
-    counts = expect_counts(found)
+    learned = None if result.model == "MajorityVote" else result.estimates
+    counts = expect_counts(result)
     right, total, top, expected, worst = measure_workers(counts, names.labels, names.classes)
     accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
     vote_is_made, takes_silence = counts.shape[0] * counts.shape[1] * counts.shape[2] <= MOST_MADE, False
     if learned is None:
         information = inform_by_votes(counts, said, prior) if vote_is_made else np.full(n_workers, np.nan)
-        speech, intervals = information, judge_voters(right, total, information, prior)
+        speech, intervals = information, find_voter_intervals(right, total, information, prior)
     else:
         takes_silence = learned.confusion.shape[2] > len(names.labels)
         information = speech = informativeness(learned.confusion, prior)
         if takes_silence:
             speech = informativeness(learned.confusion, prior, spoken=True)
-        assert found.intervals.workers is not None
-        intervals = found.intervals.workers.copy()
+        assert result.intervals.workers is not None
+        intervals = result.intervals.workers.copy()
 
     # Who is judged by nothing else. Where it cannot be told, everybody is judged.
-    unjudged = np.full(n_workers, not found.checked)
-    knows_more = found.guidance is not None or found.given.has_priors
-    if found.checked and found.chance is not None and not (knows_more or takes_silence):
-        unjudged = (n_answers > 0) & np.isnan(found.chance) & (min(len(names.labels), len(prior)) > 1)
+    unjudged = np.full(n_workers, not result.checked)
+    knows_more = result.guidance is not None or result.given.has_priors
+    if result.checked and result.chance is not None and not (knows_more or takes_silence):
+        unjudged = (n_answers > 0) & np.isnan(result.chance) & (min(len(names.labels), len(prior)) > 1)
 
     # What the figures call for. A worker of one label has said two things where silence is the other, and with one
     # class there is no information to give.
@@ -136,19 +136,19 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     if learned is not None and learned.kind == "ordinal":
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
-        figures = np.full((n_workers, len(FIGURES)), np.nan) if found.raters is None else found.raters.copy()
+        figures = np.full((n_workers, len(FIGURES)), np.nan) if result.raters is None else result.raters.copy()
         figures[unjudged] = np.nan
         contrary, biased = are_contrary(learned.counts, said), remark_on_bias(figures)
         further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(FIGURES)}
     by_figures = np.where(dull, "uninformative", np.where(contrary, "contrary", biased)).tolist()
-    accused = find_accused(found)
+    accused = find_accused(result)
     says_one = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
     drift = None
     if given is not None and given.order is not None and (learned is not None or vote_is_made):
-        drift = tabulate_drift(found, np.where(unjudged, np.nan, accuracy))
+        drift = tabulate_drift(result, np.where(unjudged, np.nan, accuracy))
     falls = [""] * n_workers if drift is None else to_values(drift["remarks"]).tolist()
     group = np.zeros(n_workers, np.int64)
-    for number, members in enumerate(found.copies, 1):
+    for number, members in enumerate(result.copies, 1):
         group[members] = number
     remarks = []
     for m in range(n_workers):
@@ -162,8 +162,8 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         judged[unjudged] = np.nan
 
     if learned is not None:
-        if found.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
-            factor = measure_sureness(given, found.labels.posterior)
+        if result.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
+            factor = measure_sureness(given, result.labels.posterior)
             words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
             further |= {"temperature": to_column(factor), "sureness": to_column(words)}
         further |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
@@ -175,32 +175,32 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         "informativeness": to_column(information),
         "informativeness_low": to_column(intervals[:, 2].copy()),
         "informativeness_high": to_column(intervals[:, 3].copy()),
-        "chance": to_column(np.full(n_workers, np.nan) if found.chance is None else found.chance),
+        "chance": to_column(np.full(n_workers, np.nan) if result.chance is None else result.chance),
         "worst_confusion": to_column(worst),
         "remarks": to_column(remarks),
     }
     return columns | further | {"group": pa.array(group, mask=group == 0)}, drift
 
 
-def expect_counts(found: Result) -> Floats | Cells:
+def expect_counts(result: Result) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
-    if found.model != "MajorityVote":
-        return found.learned.counts
-    if found.voting is not None:
-        return Cells.of_answers(found.voting.responses, found.labels.posterior)
-    return Cells.of_table(found.learned.counts)
+    if result.model != "MajorityVote":
+        return result.learned.counts
+    if result.voting is not None:
+        return Cells.of_answers(result.voting.responses, result.labels.posterior)
+    return Cells.of_table(result.learned.counts)
 
 
-def find_accused(found: Result) -> Truths:
+def find_accused(result: Result) -> Truths:
     """Which workers are said to answer by chance, (M,).
 
     Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then there is
     no truth to judge them by.
     """
-    chance, nobody = found.chance, np.zeros(len(found.n_answers), bool)
-    if chance is None or (found.comparison is not None and found.comparison.by_chance):
+    chance, nobody = result.chance, np.zeros(len(result.n_answers), bool)
+    if chance is None or (result.comparison is not None and result.comparison.by_chance):
         return nobody
-    many = found.n_answers >= FEW_ANSWERS
+    many = result.n_answers >= FEW_ANSWERS
     accused = (chance >= BY_CHANCE) & many
     return nobody if 2 * accused.sum() > np.count_nonzero(~np.isnan(chance) & many) else accused
 
@@ -241,13 +241,13 @@ def measure_workers(
 
 def inform_by_votes(counts: Floats | Cells, said: NDArray[np.int64], prior: Floats) -> Floats:
     """The informativeness of the matrices that a vote makes; `said` is the class of each label."""
-    (off, diagonal), named, found = START, np.flatnonzero(said >= 0), [np.empty(0)]
+    (off, diagonal), named, information = START, np.flatnonzero(said >= 0), [np.empty(0)]
     for _, cells in cut_workers(counts):
         matrices = np.full((cells.shape[0], cells.shape[2], cells.shape[1]), off)
         matrices[:, said[named], named] = diagonal
         matrices[cells.worker, cells.klass, cells.label] += cells.count
-        found.append(informativeness(matrices / matrices.sum(axis=2, keepdims=True), prior))
-    return np.concatenate(found)
+        information.append(informativeness(matrices / matrices.sum(axis=2, keepdims=True), prior))
+    return np.concatenate(information)
 
 
 def cut_workers(counts: Floats | Cells) -> Iterator[tuple[int, Cells]]:
@@ -292,26 +292,26 @@ def fit_factors(
     return factor, soften()
 
 
-def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
+def tabulate_drift(result: Result, accuracy: Floats) -> dict[str, Column]:
     """The columns of `Model.drift_report` after the first; `accuracy` (M,) is that over all answers."""
-    n_workers, given = len(accuracy), found.answers
-    r = weigh_copies(found, given, np.arange(n_workers))
+    n_workers, given = len(accuracy), result.answers
+    r = weigh_copies(result, given, np.arange(n_workers))
     item, worker, weight = r.item_of_answer(), r.worker.astype(np.int64), r.weights()
-    copies = assign_groups(found.copies, n_workers)
-    group = np.where(copies > 0, copies - 1, len(found.copies) + np.arange(n_workers))
-    pairs, pair = np.unique(item * (len(found.copies) + n_workers) + group[worker], return_inverse=True)
-    n_others = np.bincount(pairs // (len(found.copies) + n_workers), minlength=r.n_items)[item] - 1
+    copies = assign_groups(result.copies, n_workers)
+    group = np.where(copies > 0, copies - 1, len(result.copies) + np.arange(n_workers))
+    pairs, pair = np.unique(item * (len(result.copies) + n_workers) + group[worker], return_inverse=True)
+    n_others = np.bincount(pairs // (len(result.copies) + n_workers), minlength=r.n_items)[item] - 1
 
     def sum_others(values: Floats) -> Floats:
         return sum_by(item, values, r.n_items)[item] - sum_by(pair, values, len(pairs))[pair]
 
     # What others say of the item of each answer.
-    matrix = found.learned.confusion[:, :, : r.n_labels]
+    matrix = result.learned.confusion[:, :, : r.n_labels]
     logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], TINY))
-    q = np.log(np.maximum(found.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
+    q = np.log(np.maximum(result.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
     q = np.exp(q - q.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
-    known = np.full(r.n_items, -1) if found.given.gold is None else found.given.gold.codes
+    known = np.full(r.n_items, -1) if result.given.gold is None else result.given.gold.codes
     is_known = known[item] >= 0
     q[is_known] = np.eye(r.n_classes)[known[item[is_known]]]
 
@@ -326,7 +326,7 @@ def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
         expected += q[:, k] * hit
         squares += q[:, k] * np.einsum("al,al,al->a", rows, chances, chances)
         slope += q[:, k] * (q[:, k] - (hit - own * q[:, k]) / np.maximum(1 - own, TINY))
-    by_chance = np.einsum("al,al->a", (found.prior @ matrix)[:, named][worker], chances)
+    by_chance = np.einsum("al,al->a", (result.prior @ matrix)[:, named][worker], chances)
     residual -= expected
     variance, hard = np.maximum(squares - expected**2, 0.0) + LEAST_VARIANCE, expected - by_chance
 
@@ -458,8 +458,8 @@ def list_disagreements(guidance: Guidance, labels: Labels, n: int | None) -> dic
             "crowd": (opinions.crowd_code[differ], opinions.crowd_share[differ]),
             "classifier": (opinions.classifier_code[differ], opinions.classifier_share[differ]),
         }
-    found = {name: to_column(to_values(key)[item]) for name, key in labels.keys.items()}
-    found["label"] = to_column(labels.values[item])
+    table = {name: to_column(to_values(key)[item]) for name, key in labels.keys.items()}
+    table["label"] = to_column(labels.values[item])
     for who, (codes, shares) in columns.items():
-        found |= {f"{who}_label": to_column(classes[codes]), f"{who}_confidence": to_column(shares)}
-    return found
+        table |= {f"{who}_label": to_column(classes[codes]), f"{who}_confidence": to_column(shares)}
+    return table

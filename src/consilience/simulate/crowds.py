@@ -664,7 +664,7 @@ def draw_edges(
     a, b = np.triu_indices(n_classes, 1)
     rooms = sizes * (sizes - 1) // 2, sizes[a] * sizes[b]  # pairs within each class, and between each two
     n_within = int(rng.binomial(n_edges, homophily if rooms[1].sum() else 1.0))
-    found = []
+    edges = []
     for wanted, room, where, lower in (
         (n_within, rooms[0], "within", "lower"),
         (n_edges - n_within, rooms[1], "between", "raise"),
@@ -678,14 +678,14 @@ def draw_edges(
             )
         pair = draw_subset(rng, wanted, int(room.sum()))
         part = np.searchsorted(ends, pair, side="right")
-        found.append((part, pair - (ends - room)[part]))
+        edges.append((part, pair - (ends - room)[part]))
     # Within a class, the pairs are (0, 1), (0, 2), (1, 2), (0, 3), ...
-    k, pair = found[0]
+    k, pair = edges[0]
     high = ((1 + np.sqrt(1.0 + 8.0 * pair)) / 2).astype(np.int64)
     high -= high * (high - 1) // 2 > pair
     high += high * (high + 1) // 2 <= pair
     source, target = first[k] + pair - high * (high - 1) // 2, first[k] + high
-    k, pair = found[1]
+    k, pair = edges[1]
     low, other = np.divmod(pair, sizes[b[k]])
     by_class = np.argsort(truth, kind="stable")
     source = np.concatenate([source, first[a[k]] + low])
@@ -697,8 +697,8 @@ def draw_subset(rng: np.random.Generator, size: int, total: int) -> Indices:
     if 2 * size > total:
         left_out = draw_subset(rng, total - size, total)
         return np.delete(np.arange(total), left_out)
-    found = np.empty(0, np.int64)
-    while len(found) < size:
-        found = np.sort(np.concatenate([found, rng.integers(0, total, size - len(found))]))
-        found = found[np.append(True, found[1:] != found[:-1])]  # quicker than np.unique
-    return found
+    drawn = np.empty(0, np.int64)
+    while len(drawn) < size:
+        drawn = np.sort(np.concatenate([drawn, rng.integers(0, total, size - len(drawn))]))
+        drawn = drawn[np.append(True, drawn[1:] != drawn[:-1])]  # quicker than np.unique
+    return drawn

@@ -127,13 +127,13 @@ class Structure(ABC):
         """The summary of about one item of each of these classes: what a stream of items begins with."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
-    def for_left_out(self, found: Any) -> Any:
+    def for_left_out(self, parameters: Any) -> Any:
         """The parameters for posteriors that leave items out: probabilities as reported, of what is ruled out too.
 
         Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
         leaves items out is made of the means of matrices, and so is the rest.
         """
-        return found.point().relaxed()
+        return parameters.point().relaxed()
 
     @abstractmethod
     def given(self, prior: Floats) -> Any:

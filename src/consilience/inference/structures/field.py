@@ -149,10 +149,10 @@ class Field(Structure):
             return self._parameters(weights, mean, bound, coupling)
         return self._parameters(self.unlinked.weights, mean, 0.0, coupling)
 
-    def for_left_out(self, found: FieldParameters) -> FieldParameters:
+    def for_left_out(self, parameters: FieldParameters) -> FieldParameters:
         """What was found, for posteriors that leave items out; nodes without edges have their own prior."""
-        reported: FieldParameters = super().for_left_out(found)
-        if found.fixed or found.coupling == 0 or self.unlinked is None:
+        reported: FieldParameters = super().for_left_out(parameters)
+        if parameters.fixed or parameters.coupling == 0 or self.unlinked is None:
             return reported
         return replace(reported, weights=self.unlinked.mean)
 
@@ -298,12 +298,12 @@ def find_modes(
     from ...kernels import width_of
     from ...kernels.graph import sweep_modes
 
-    found = labels.astype(np.int64)
+    modes = labels.astype(np.int64)
     edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))
     for _ in range(max_sweeps):
-        if not sweep_modes(*edges, unary, coupling, found, width):
+        if not sweep_modes(*edges, unary, coupling, modes, width):
             break
-    return found
+    return modes
 
 
 def given_neighbours(

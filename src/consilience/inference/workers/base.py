@@ -427,10 +427,10 @@ class WorkerModel:
         by_context = self.by_matrix(counts).reshape(self.n_workers, self.n_contexts, -1, self.n_classes)
         return np.ascontiguousarray(by_context.sum(axis=1)[:, : self.n_labels])
 
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
+    def plain_mean(self, distributions: Distributions, counts: Floats, prior: Prior) -> Floats:
         """The confusion matrices to report, as (M, A, K): those over all contexts."""
         if not self.context:
-            return found.mean
+            return distributions.mean
         return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
 
     def crowd(self, counts: Floats, prior: Prior) -> Floats:
@@ -446,12 +446,12 @@ class WorkerModel:
         """The log evidence that every item with answers has, whatever they are, (K,)."""
         return np.zeros(self.n_classes)
 
-    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
+    def further_arrays(self, distributions: Distributions, counts: Floats) -> dict[str, Floats]:
         """Arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""
         if not self.context:
             return {}
         shape = self.n_workers, self.n_contexts, self.n_answers, self.n_classes
-        by_context = np.ascontiguousarray(found.mean.reshape(shape).transpose(0, 1, 3, 2))
+        by_context = np.ascontiguousarray(distributions.mean.reshape(shape).transpose(0, 1, 3, 2))
         return {f"{self.context}_confusion_": by_context, f"_{self.context}_counts": counts.reshape(shape)}
 
     @classmethod

@@ -106,9 +106,9 @@ def rate(types: Floats, positions: Floats, named: NDArray[np.int64]) -> Floats:
     below = ndtr(((halfway[:, None] - positions) / gap - bias) / spread)
     edges = np.pad(below, ((0, 0), (1, 1), (0, 0)), constant_values=((0, 0), (0, 1), (0, 0)))
     shares = (1 - careless) * np.diff(edges, axis=1) + careless / len(named)
-    found = np.empty_like(shares)
-    found[:, order] = shares
-    return found
+    rates = np.empty_like(shares)
+    rates[:, order] = shares
+    return rates
 
 
 class NominalWorkers(TypedWorkers):

@@ -72,8 +72,8 @@ class TagWorkers(TypedWorkers):
     def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
         given, more = self._hear_others(counts, prior)
-        found = super().update(counts, given)
-        return found._replace(bound=found.bound + more)
+        distributions = super().update(counts, given)
+        return distributions._replace(bound=distributions.bound + more)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
@@ -113,10 +113,10 @@ def give_skills(prior: Prior, skills: Skills) -> Prior:
 
 def count_tags(responses: Answers) -> int:
     """How many tags each thing has of which the items are the tags."""
-    found = responses.sequences
-    if isinstance(found, Sequences) and len(found):
-        n_tags = len(found.position) // len(found)
-        if np.array_equal(found.position, np.tile(np.arange(n_tags), len(found))):
+    sequences = responses.sequences
+    if isinstance(sequences, Sequences) and len(sequences):
+        n_tags = len(sequences.position) // len(sequences)
+        if np.array_equal(sequences.position, np.tile(np.arange(n_tags), len(sequences))):
             return n_tags
     raise ParameterError(
         "Workers of the kind 'tags' are for sets of tags.",

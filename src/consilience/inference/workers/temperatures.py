@@ -150,16 +150,16 @@ class Pool(NamedTuple):
         return block.rows // (self.n_labels + PULLS)
 
 
-def add_pulls(found: RowCounts, worker: NDArray[np.int64], counted: Floats, n_labels: int) -> RowCounts:
+def add_pulls(row_counts: RowCounts, worker: NDArray[np.int64], counted: Floats, n_labels: int) -> RowCounts:
     """Counts of rows with those, (PULLS, n, K), that votes of these workers, (n,), say of them."""
     workers, place = np.unique(worker, return_inverse=True)
     pulls = np.zeros((len(workers), *counted[:, 0].shape))
     for row, k in np.ndindex(pulls.shape[1:]):
         pulls[:, row, k] = np.bincount(place, counted[row, :, k], len(workers))
     rows = (workers[:, None] * (n_labels + PULLS) + n_labels + np.arange(PULLS)).ravel()
-    every = np.concatenate([found[0], rows])
+    every = np.concatenate([row_counts[0], rows])
     order = np.argsort(every)
-    return every[order], np.concatenate([found[1], pulls.reshape(len(rows), -1)])[order]
+    return every[order], np.concatenate([row_counts[1], pulls.reshape(len(rows), -1)])[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,9 +281,9 @@ class TemperatureWorkers(WorkerModel):
         every = np.arange(known.shape[1])
         return super().adopt(known, np.median(known, axis=0, keepdims=True), worker, every)
 
-    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
+    def further_arrays(self, distributions: Distributions, counts: Floats) -> dict[str, Floats]:
         """Temperatures and biases, and the sums by which they go on."""
-        logs = found.log_weights
+        logs = distributions.log_weights
         return {
             "temperatures_": np.exp(logs[:, 0, 0]),
             "class_bias_": logs[:, 1] + logs[:, 2],
@@ -302,8 +302,8 @@ class TemperatureWorkers(WorkerModel):
         workers = cls(n_workers, np.arange(n_labels), n_classes, shares=further["_shares"])
         counts = np.zeros((n_workers, n_labels + PULLS, n_classes))
         counts[:, n_labels:] = further["_pulls"]
-        found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
-        return np.exp(found.log_weights)
+        reported = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
+        return np.exp(reported.log_weights)
 
     def _pulls(self, counts: Floats) -> Floats:
         """What was counted beside labels, (M, PULLS, K)."""

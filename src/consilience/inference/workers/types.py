@@ -105,24 +105,24 @@ class TypedWorkers(WorkerModel):
             n_gone=types.n_gone + int((~kept).sum()),
             likely=likely[:, kept],
         )
-        found = share_types(prior, fewer, n_workers[kept])
-        left = sum(value for _, _, value in respond_by_parts(inner, types_of(found)))
-        return every if found.log_density + left < evidence + prior.log_density else found
+        learned = share_types(prior, fewer, n_workers[kept])
+        left = sum(value for _, _, value in respond_by_parts(inner, types_of(learned)))
+        return every if learned.log_density + left < evidence + prior.log_density else learned
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
         inner, outer = self._split(counts)
-        found = find_means(inner, types_of(prior))
+        means = find_means(inner, types_of(prior))
         if self.within.all():
-            return found
+            return means
         pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE)
         pseudo_counts[:, 0] = WITHIN
         shares = fit_distributions(outer, np.broadcast_to(pseudo_counts, (1, *outer.shape[1:])), prior.estimation)
         logs, mean = (np.empty((len(inner), *prior.smoothing.shape[1:])) for _ in range(2))
         logs[:, ~self.within], mean[:, ~self.within] = shares.log_weights[:, 1:], shares.mean[:, 1:]
-        logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
-        mean[:, self.within] = shares.mean[:, :1] * found.mean
-        return Distributions(freeze(logs), freeze(mean), found.bound + shares.bound)
+        logs[:, self.within] = shares.log_weights[:, :1] + means.log_weights
+        mean[:, self.within] = shares.mean[:, :1] * means.mean
+        return Distributions(freeze(logs), freeze(mean), means.bound + shares.bound)
 
     def compare_types(self, counts: Floats, types: Types) -> Floats:
         """How well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
@@ -147,13 +147,13 @@ class TypedWorkers(WorkerModel):
         Those of answers outside are so many that their shares are the ones that are reported.
         """
         types, (inner, outer) = types_of(prior), self._split(counts)
-        found = np.empty((len(inner), *prior.smoothing.shape[1:]))
+        totals = np.empty((len(inner), *prior.smoothing.shape[1:]))
         responsibility = np.concatenate([each for _, each, _ in respond_by_parts(inner, types)])
-        found[:, self.within] = np.tensordot(responsibility, types.pseudo_counts, axes=1)
+        totals[:, self.within] = np.tensordot(responsibility, types.pseudo_counts, axes=1)
         if not self.within.all():
-            total = (inner + found[:, self.within]).sum(axis=1, keepdims=True)
-            found[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
-        return super().counted(counts, prior._replace(smoothing=found))
+            total = (inner + totals[:, self.within]).sum(axis=1, keepdims=True)
+            totals[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
+        return super().counted(counts, prior._replace(smoothing=totals))
 
     def _split(self, counts: Floats) -> tuple[Floats, Floats]:
         """The counts of answers within, (M, L', K), and those of all of them together and of the others."""

@@ -26,7 +26,7 @@ MOST_ANSWERS, HIDDEN = 100_000, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Observations:
     """Answers, known labels of their items, and what else is known of these."""
 
     responses: Answers
@@ -51,7 +51,7 @@ class Source:
         shares = (vote(block, votes, unvoted) + LEAST_SHARE for block in blocks)
         return [replace(block, anchor=freeze(np.log(each))) for block, each in zip(blocks, shares, strict=True)]
 
-    def with_classes(self, classes: Values) -> Source:
+    def with_classes(self, classes: Values) -> Observations:
         """The same answers with other classes. Priors of items say nothing about classes that are new."""
         if classes is self.responses.classes:
             return self
@@ -61,28 +61,28 @@ class Source:
             log_prior = log_prior[:, lookup(self.responses.classes, to_column(classes))]  # -1 is the column of zeros
         return replace(self, responses=self.responses.with_classes(classes), log_prior=log_prior)
 
-    def count_once(self, copies: list[list[int]]) -> Source:
+    def count_once(self, copies: list[list[int]]) -> Observations:
         """The same answers with shares such that each group of workers counts as one."""
         groups = assign_groups(copies, self.responses.n_workers)
         return replace(self, responses=count_once(self.responses, groups)) if copies else self
 
-    def keep(self, answers: NDArray[np.bool_]) -> Source:
+    def keep(self, answers: NDArray[np.bool_]) -> Observations:
         """The same items with only the answers marked True."""
         return replace(self, responses=self.responses.keep(answers))
 
-    def about(self, items: NDArray[np.int64]) -> Source:
+    def about(self, items: NDArray[np.int64]) -> Observations:
         """The answers about some of the items; of a sequence about all of them, or none."""
-        return Source(
+        return Observations(
             self.responses.about(items),
             None if self.gold is None else self.gold.about(items),
             None if self.log_prior is None else self.log_prior[items],
         )
 
-    def with_priors(self, priors: ItemPriors, shares: Floats) -> Source:
+    def with_priors(self, priors: ItemPriors, shares: Floats) -> Observations:
         """The answers with more that is known of the items, relative to class shares."""
         return replace(self, log_prior=add_priors(self.responses, self.log_prior, priors, shares))
 
-    def find_told(self) -> NDArray[np.bool_]:
+    def find_answered(self) -> NDArray[np.bool_]:
         """Which items have answers. Where silence is an answer, all have."""
         r = self.responses
         return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
@@ -125,7 +125,7 @@ def count_once(r: Answers, groups: Integers) -> Answers:
     return replace(r, share=share if r.share is None else share * r.share)
 
 
-def strongest_answers(responses: Answers) -> Answers:
+def keep_strongest(responses: Answers) -> Answers:
     """Return the answers with each worker's weights on an item replaced by the label with most weight."""
     if responses.amount is None:
         return responses
