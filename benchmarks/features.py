@@ -50,7 +50,7 @@ class Result(NamedTuple):
 
     vote: float
     alone: float
-    guided: float
+    feature_fit: float
     crowdlab: float
     loss_alone: float
     loss_guided: float
@@ -89,11 +89,13 @@ def measure(crowd: Crowd, score: Any, has_rival: bool) -> Result:
     def lose(model: cs.DawidSkene) -> float:
         return cs.metrics.log_loss(crowd.truth, model.posterior_[crowd.known], model.classes_)
 
-    alone, guided = cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, features=crowd.features)
+    alone, feature_fit = cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, features=crowd.features)
     rounds = (found for strength in STRENGTHS for found in run_crowdlab(r, crowd.features, strength))
     rival = max(map(judge, rounds)) if has_rival else np.nan
     vote = cs.MajorityVote().fit(r)
-    return Result(*map(judge, (vote.labels_, alone.labels_, guided.labels_)), rival, lose(alone), lose(guided))
+    return Result(
+        *map(judge, (vote.labels_, alone.labels_, feature_fit.labels_)), rival, lose(alone), lose(feature_fit)
+    )
 
 
 def run_crowdlab(r: cs.Answers, features: Any, strength: float) -> Iterator[np.ndarray]:
@@ -157,7 +159,7 @@ def measure_noise(name: str, n_columns: int) -> tuple[float, float, int]:
         with warnings.catch_warnings(action="ignore", category=cs.errors.DataWarning):  # that they tell nothing
             model = cs.DawidSkene().fit(crowd.responses, features=noise)
         changes.append(abs(cs.metrics.accuracy(crowd.truth, model.labels_[crowd.known]) - alone))
-        n_used += model.result_.guidance.findings.used
+        n_used += model.result_.feature_result.findings.used
     return alone, max(changes), n_used
 
 
@@ -195,8 +197,8 @@ def main() -> None:
     if real and not quick:
         for name, what in (("music", "music, 700 songs"), ("sentence_polarity", "sentence polarity, 4,999 sentences")):
             rows.append(show(f"{what}, macro-F1", measure(load(name), cs.metrics.macro_f1, rival)))
-        alone, guided = measure_ner()
-        rows.append(f"| ner, 78,107 tokens, strict span F1 |  | {alone:.3f} | **{guided:.3f}** |  |  |  |")
+        alone, with_features = measure_ner()
+        rows.append(f"| ner, 78,107 tokens, strict span F1 |  | {alone:.3f} | **{with_features:.3f}** |  |  |  |")
     header = "| | vote | without features | with features | CROWDLAB | log loss without | log loss with |"
     write(TABLE, header, rows, quick)
     if real and not quick:

@@ -93,8 +93,8 @@ def test_what_else_is_known_of_an_item_is_a_part():
     given = model.result_.given.log_prior[5]
     assert part.weight == pytest.approx(given[a] - given[b])
     features = np.eye(4)[CROWD.truth.astype(int)] + np.random.default_rng(1).normal(0, 0.3, (150, 4))
-    guided = cs.DawidSkene().fit(PLAIN, features=features)
-    found, _, _ = check_sum(guided, 5, 5, known=("classifier",))
+    feature_fit = cs.DawidSkene().fit(PLAIN, features=features)
+    found, _, _ = check_sum(feature_fit, 5, 5, known=("classifier",))
     assert any(part.kind == "classifier" for part in found.parts)
 
 

@@ -41,19 +41,19 @@ R, X, TRUTH = make_crowd()
 
 
 @pytest.fixture(scope="module")
-def guided():
+def feature_fit():
     return cs.DawidSkene().fit(R, features=X)
 
 
-def test_features_that_tell_something_help(guided):
+def test_features_that_tell_something_help(feature_fit):
     alone = cs.DawidSkene().fit(R)
-    right = [cs.metrics.accuracy(TRUTH, model.labels_) for model in (alone, guided)]
-    losses = [cs.metrics.log_loss(TRUTH, model.posterior_, model.classes_) for model in (alone, guided)]
+    right = [cs.metrics.accuracy(TRUTH, model.labels_) for model in (alone, feature_fit)]
+    losses = [cs.metrics.log_loss(TRUTH, model.posterior_, model.classes_) for model in (alone, feature_fit)]
     assert right[1] > right[0] + 0.04
     assert losses[1] < losses[0]
-    assert guided.result_.guidance.findings.used
-    assert "Features are used" in guided.explain_features()
-    assert guided.result_.guidance.findings.accuracy > 0.6
+    assert feature_fit.result_.feature_result.findings.used
+    assert "Features are used" in feature_fit.explain_features()
+    assert feature_fit.result_.feature_result.findings.accuracy > 0.6
 
 
 @pytest.mark.parametrize("n_features", [3, 60])
@@ -133,7 +133,7 @@ def test_items_without_features_have_their_answers():
     table = pd.DataFrame({"item": R.items[:300], "x": list(X[:300])})
     with pytest.warns(DataWarning, match="100 of 400 items have no features"):
         model = cs.DawidSkene(calibration="none").fit(R, features=table)
-    assert model.result_.guidance.findings.n_items == 300
+    assert model.result_.feature_result.findings.n_items == 300
     assert set(model.disagreements()["item"].to_pylist()) <= set(range(300))
 
 
@@ -142,7 +142,7 @@ def test_items_without_answers_are_judged_by_the_classifier():
     silent = np.arange(r.n_items) >= 300
     shown = r.keep(~silent[r.item_of_answer()])
     model = cs.DawidSkene(calibration="none").fit(shown, features=rows)
-    assert model.result_.guidance.findings.n_items == 300
+    assert model.result_.feature_result.findings.n_items == 300
     assert cs.metrics.accuracy(truth[silent], model.labels_[silent]) > 0.65
     new, more, expected = make_crowd(seed=4, apart=1.5)
     nobody = new.keep(np.zeros(new.n_responses, bool))
@@ -152,7 +152,7 @@ def test_items_without_answers_are_judged_by_the_classifier():
     assert cs.metrics.accuracy(expected, with_answers) > cs.metrics.accuracy(expected, model.predict(new))
 
 
-def test_models_without_features_say_so(guided):
+def test_models_without_features_say_so(feature_fit):
     model = cs.DawidSkene().fit(R)
     for ask in (model.explain_features, model.disagreements):
         with pytest.raises(NotFittedError, match="without features"):
@@ -160,20 +160,20 @@ def test_models_without_features_say_so(guided):
     with pytest.raises(NotFittedError, match="without features"):
         model.predict_proba(R, features=X)
     with pytest.raises(InputError, match="6 features, and these are 2"):
-        guided.predict_proba(R, features=X[:, :2])
+        feature_fit.predict_proba(R, features=X[:, :2])
 
 
-def test_the_default_classifier_is_saved(tmp_path, guided):
-    back = cs.load(guided.save(tmp_path / "m"))
-    np.testing.assert_array_equal(back.predict_proba(R, features=X), guided.predict_proba(R, features=X))
-    assert back.explain_features() == guided.explain_features()
-    assert back.disagreements().equals(guided.disagreements())
-    np.testing.assert_allclose(back.classifier_.predict_proba(X), guided.classifier_.predict_proba(X))
+def test_the_default_classifier_is_saved(tmp_path, feature_fit):
+    back = cs.load(feature_fit.save(tmp_path / "m"))
+    np.testing.assert_array_equal(back.predict_proba(R, features=X), feature_fit.predict_proba(R, features=X))
+    assert back.explain_features() == feature_fit.explain_features()
+    assert back.disagreements().equals(feature_fit.disagreements())
+    np.testing.assert_allclose(back.classifier_.predict_proba(X), feature_fit.classifier_.predict_proba(X))
 
 
 def test_fuse_takes_features_and_says_so():
     model = cs.fuse(R, features=X)
-    assert model.result_.guidance.findings.used
+    assert model.result_.feature_result.findings.used
     assert model.comparison_.verdict == "better"
     with pytest.raises(ParameterError, match="takes neither features"):
         cs.fuse(R, features=X, model="majority")
@@ -218,7 +218,7 @@ def test_gold_weights_and_silence():
     votes[votes == 0] = -1
     r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
     model = cs.DawidSkene().fit(r, features=rows)
-    assert model.result_.guidance.findings.n_items == 150
+    assert model.result_.feature_result.findings.n_items == 150
     assert cs.metrics.accuracy(truth, model.labels_) > 0.9
 
 
@@ -254,7 +254,7 @@ def test_too_little_to_learn_from(answers, reason, tmp_path):
     r = cs.Answers.from_matrix(answers, classes=[0, 1])
     with pytest.warns(DataWarning, match=f"Features are not used.*{reason}"):
         model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
-    assert not model.result_.guidance.findings.used
+    assert not model.result_.feature_result.findings.used
     assert cs.load(model.save(tmp_path / "m")).explain_features() == model.explain_features()
 
 

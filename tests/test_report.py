@@ -379,7 +379,7 @@ def too_few():
 @pytest.mark.parametrize("make", [one_answer_each, sets_of_tags, too_few])
 def test_where_confidences_are_withheld_none_is_shown(make):
     model = cs.fuse(make())
-    assert model.result_.told_confidence is None
+    assert model.result_.reported_confidence is None
     page = make_page(View(model), "x")
     assert 'id="confidence"' not in page
     assert 'id="uncertain"' not in page

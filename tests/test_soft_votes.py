@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import consilience as cs
-from consilience.checks.ways import TELLING, pick_way
+from consilience.checks.ways import TELLING, choose_way
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations
@@ -166,7 +166,7 @@ def test_the_rule():
     def choose(*scores, spread):
         noise = np.random.default_rng(0).normal(size=(2, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
-        return pick_way(logs, [told for _, _, told in scores], 4)
+        return choose_way(logs, [told for _, _, told in scores], 4)
 
     enough = TELLING * np.log(4) + 0.01
     best, chance = "hidden votes are predicted best this way", "no other way predicts hidden votes clearly better"

@@ -64,13 +64,13 @@ def test_confidences_are_those_of_enumeration(seed, relaxed):
     pair = freeze(np.where(allowed.steps, rng.random((5, 5)), 0.05 if relaxed else 0.0))
     end = freeze(np.ones(5))
     sequence = np.repeat(np.arange(len(lengths)), lengths)
-    goes_on = find_continuations(*split_tags(CLASSES.tolist())).astype(float)
+    continues = find_continuations(*split_tags(CLASSES.tolist())).astype(float)
     parts_of = [slice(a, b) for a, b in pairwise(bounds.tolist())]
     truths = [enumerate_spans(evidence[part], start, pair, end, CLASSES) for part in parts_of]
     for _ in range(20):
         codes = rng.integers(0, 5, sum(lengths))
         width = freeze(np.zeros(5, np.int8))
-        parts = follow_paths(bounds, evidence.copy(), start, pair, end, codes, goes_on, width)
+        parts = follow_paths(bounds, evidence.copy(), start, pair, end, codes, continues, width)
         runs = find_runs(codes, CLASSES, sequence)
         judged = find_run_probabilities(parts, runs)
         for number, a, b, base, p in zip(*runs, judged, strict=True):

@@ -142,7 +142,7 @@ def test_types_are_shared_as_by_enumeration():
         evidence[m, t, p] = np.exp(single.sum() + sums.sum())
     alone = evidence @ shares
     mixed = (1 - apart) * evidence + apart * alone[:, :, None]
-    heard, more = workers._hear_others(counts.reshape(-1, 2), prior)
+    heard, more = workers._condition_on_tags(counts.reshape(-1, 2), prior)
     parts = list(respond_by_parts(workers.by_matrix(counts.reshape(-1, 2)), heard.types))
     responsibility, log_evidence = np.concatenate([each for _, each, _ in parts]), more + sum(e for _, _, e in parts)
     by_worker = shares * mixed.prod(axis=1)

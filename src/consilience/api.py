@@ -353,15 +353,15 @@ def held_out_score(
     check("seed", seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    settled = model if model._result is None else renew_with_estimates(model, model._result, coupling=False)
+    estimator = model if model._result is None else renew_with_estimates(model, model._result, coupling=False)
     observations = make_observations(
-        settled, open_with_kind(responses)[1], open_gold_tables(gold), features, item_prior
+        estimator, open_with_kind(responses)[1], open_gold_tables(gold), features, item_prior
     )
     r = observations.responses
-    aligned = align(settled, r, graph)
+    aligned = align(estimator, r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
-        result = fit_model(settled, observations.keep(~hidden), aligned, opened, copies=[])
+        result = fit_model(estimator, observations.keep(~hidden), aligned, opened, copies=[])
     return score_hidden(r, hidden, unit, result.labels.posterior, expect_counts(result))
 
 

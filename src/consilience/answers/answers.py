@@ -61,7 +61,7 @@ from .layouts import (
     lay_out_matrix,
     read_entries,
     read_weights,
-    settle_duplicates,
+    resolve_duplicates,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, relabel, scale_votes
@@ -362,7 +362,7 @@ class Answers:
         del codes, who
         pairs = np.sort(answers.item_of_answer() * answers.n_workers + answers.worker)
         if (pairs[1:] == pairs[:-1]).any():
-            answers = settle_duplicates(answers, duplicates, about, table)
+            answers = resolve_duplicates(answers, duplicates, about, table)
         del pairs
 
         # What can be true, and what looks like a slip.
@@ -819,7 +819,7 @@ class Block:
     gold: Codes
     sequences: Indices
     log_prior: Floats
-    told: Truths
+    answered: Truths
     total_size: int
     anchor: Floats
     soft: Probabilities
@@ -842,15 +842,15 @@ def cut_blocks(
     ends: Any = range(responses.n_items + 1) if sequences is None else sequences.offsets
     total_size = int(offsets[-1]) + responses.n_items
     n_blocks = max(1, total_size // BLOCK_SIZE)
-    told = offsets[1:] > offsets[:-1]
+    answered = offsets[1:] > offsets[:-1]
     if gold is not None:
-        told |= gold >= 0
+        answered |= gold >= 0
     if known is not None:
-        told |= (known != 0).any(axis=1)
+        answered |= (known != 0).any(axis=1)
     # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
     # which kernels are compiled.
     many = total_size >= MANY
-    all_told = responses.silence_counts or bool(told.all())
+    all_told = responses.silence_counts or bool(answered.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
     targets = np.linspace(0, total_size, n_blocks + 1).astype(np.int64).tolist()
     cuts = sorted({bisect_left(ends, target, key=lambda end: int(offsets[end]) + int(end)) for target in targets})
@@ -880,7 +880,7 @@ def cut_blocks(
                     np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
                 ),
                 log_prior=unknown if known is None else freeze(known[start:stop].copy()),
-                told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
+                answered=freeze(np.empty(0, np.bool_) if all_told else answered[start:stop].copy()),
                 total_size=total_size,
                 anchor=unknown,
                 soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,

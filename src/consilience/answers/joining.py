@@ -236,10 +236,10 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     if duplicates == "error" and len(corrected):
         whom = workers[[corrected[0] % n_workers]].tolist()[0]
         codes = old_label[old.label[touched[pair_before == corrected[0]]]], said[pair == corrected[0]]
-        told = [listing(labels[each].tolist()) for each in codes]
+        names = [listing(labels[each].tolist()) for each in codes]
         raise InputError(
             f"Worker {shorten(whom)} answered item {shorten(key_of(keys, int(corrected[0]) // n_workers))} before, "
-            f"with {told[0]}, and now with {told[1]}. {plural(len(corrected), 'such pair')} in all.",
+            f"with {names[0]}, and now with {names[1]}. {plural(len(corrected), 'such pair')} in all.",
             Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
             keyword="duplicates",
         )

@@ -114,7 +114,7 @@ def read_weights(table: Table, name: str) -> Floats:
     return weights
 
 
-def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
+def resolve_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
     """Apply `duplicates=` to the pairs of item and worker that have more than one row.
 
     Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"

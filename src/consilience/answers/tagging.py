@@ -153,10 +153,10 @@ def tag_transitions(classes: Values, scheme: str) -> Transitions:
     letters = SCHEMES[scheme]
 
     def follows(before: tuple[str, str], after: tuple[str, str]) -> bool:
-        goes_on = before[0] in "BI" and before[1] == after[1]
+        continues = before[0] in "BI" and before[1] == after[1]
         if len(letters) == 2:  # one of the letters may only go on with a span
-            return goes_on or after[0] != ("B" if scheme == "iob1" else "I")
-        return goes_on if after[0] in "ILE" else before[0] not in "BI"
+            return continues or after[0] != ("B" if scheme == "iob1" else "I")
+        return continues if after[0] in "ILE" else before[0] not in "BI"
 
     outside, tags = ("O", ""), [parse_tag(tag, letters) for tag in classes.tolist()]
     steps = np.array([[follows(before, after) for after in tags] for before in tags], dtype=bool)
@@ -189,8 +189,8 @@ def find_spans(
 
 def find_continuations(prefix: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which tag goes on with a span, [before, after], as `find_spans` reads them."""
-    open_before, goes_on = np.isin(prefix, (BEGIN, INSIDE)), np.isin(prefix, (INSIDE, END))
-    return np.asarray(open_before[:, None] & goes_on & (kind[:, None] == kind))
+    open_before, continues = np.isin(prefix, (BEGIN, INSIDE)), np.isin(prefix, (INSIDE, END))
+    return np.asarray(open_before[:, None] & continues & (kind[:, None] == kind))
 
 
 def split_tags(tags: Sequence[object]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -243,12 +243,12 @@ def find_run_probabilities(parts: Floats, runs: Runs) -> Floats:
 
 def follow_alone(posterior: Floats, codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.int64]) -> Floats:
     """What `consilience.kernels.chain.follow_paths` does, for labels that are independent of each other."""
-    goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
+    continues = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     rows = np.arange(len(codes))
     linked = np.flatnonzero(sequence[1:] == sequence[:-1])
     parts = np.ones((len(codes), 3))
     parts[:, 1] = posterior[rows, codes]
-    parts[linked + 1, 0] -= np.einsum("ij,ji->i", posterior[linked], goes_on[:, codes[linked + 1]])
+    parts[linked + 1, 0] -= np.einsum("ij,ji->i", posterior[linked], continues[:, codes[linked + 1]])
     parts[:, 0] *= parts[:, 1]
-    parts[linked, 2] -= np.einsum("ij,ij->i", posterior[linked + 1], goes_on[codes[linked]])
+    parts[linked, 2] -= np.einsum("ij,ij->i", posterior[linked + 1], continues[codes[linked]])
     return parts

@@ -43,7 +43,7 @@ from ..inference.hidden_answers import (
     Calibration,
     HiddenAnswers,
     Predicted,
-    can_judge,
+    find_scorable,
     log_chance,
     mean_and_error,
     shrink_rows,
@@ -107,9 +107,9 @@ def compare_with_vote(
     if result.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
         figures |= dict(zip(("within_one", "absolute_error"), result.intervals.levels.tolist(), strict=True))
     gain_names = ("held_out_gain", "held_out_error", "informed_gain", "informed_error", "label_gain", "label_error")
-    told: dict[str, Any] = dict(zip(gain_names, gains, strict=True))
+    further: dict[str, Any] = dict(zip(gain_names, gains, strict=True))
     for name, values in figures.items():
-        told |= dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+        further |= dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
     comparison = Comparison(
         n_items=n_items,
         # As expected over random ties; at least one if there are any: 0 means that all labels are those of the vote.
@@ -129,7 +129,7 @@ def compare_with_vote(
         and (model.workers, model.calibration) == ("confusion", "hidden answers")
         and isinstance(result.kind, TableKind)
         and graph is None
-        and result.guidance is None
+        and result.feature_result is None
         and not result.given.has_priors
         and r.sequences is None
         and not r.silence_counts
@@ -137,12 +137,12 @@ def compare_with_vote(
         and r.n_classes <= MOST_CLASSES,
         alpha_level=level,
         soft=r.soft is not None,
-        **told,
+        **further,
     )
     release_mapped()
     reason = find_reason(comparison, r, result.checked)
     if reason:
-        names = [name for name in told if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
+        names = [name for name in further if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
         comparison = replace(comparison, withheld=reason, **unknown)
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
@@ -212,7 +212,7 @@ def find_hidden(
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
-    judging = can_judge(item, observations.gold, n_left)
+    judging = find_scorable(item, observations.gold, n_left)
     answer, unit = answer[judging], unit[judging]
     if not len(answer):
         return None

@@ -45,7 +45,7 @@ from ..engines import Engine
 from ..errors import quietly
 from ..inference.em import Fit, Problem
 from ..inference.estimator import LatentEstimator, renew
-from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_independent_items, list_couplings, pick_coupling, settle
+from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_independent_items, fix_prior, list_couplings, pick_coupling
 from ..inference.hidden_answers import score_powers
 from ..inference.observations import Observations
 from ..inference.structures import Trail
@@ -161,16 +161,16 @@ def check_graph(
     learner = renew(model, callback=None, coupling="learn", listeners="all", calibration="none")
     links, r = learner._weigh_links(observations.responses, graph), observations.responses
     with quietly():
-        posed = learner._make_problem(observations, links, engine)
-        apart, alone = fit_independent_items(posed, learner._run)
-    plain = apart.infer(alone.parameters).argmax(axis=1)
-    problem = settle(posed, alone) if find_linked(links).any() else posed
+        learning = learner._make_problem(observations, links, engine)
+        independent, independent_fit = fit_independent_items(learning, learner._run)
+    plain = independent.infer(independent_fit.parameters).argmax(axis=1)
+    problem = fix_prior(learning, independent_fit) if find_linked(links).any() else learning
     power = 1.0 if result.calibrated is None else result.calibrated.calibration.power
     ours, coupling = result.labels.fitted.argmax(axis=1), result.coupling
     if not model._learns_coupling or coupling is None:
-        coupling, ours = learn_coupling_only(model.seed, observations, problem, alone, power)
+        coupling, ours = learn_coupling_only(model.seed, observations, problem, independent_fit, power)
     mixed = replace(problem, graph=learner._weigh_links(r, graph.shuffled(model.seed)))
-    shuffled, astray = learn_coupling_only(model.seed, observations, mixed, alone, power)
+    shuffled, astray = learn_coupling_only(model.seed, observations, mixed, independent_fit, power)
     unit, linked = weight_unit(graph.weights), graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
@@ -189,14 +189,14 @@ def check_graph(
 
 
 def learn_coupling_only(
-    seed: int, observations: Observations, problem: Problem, alone: Fit, power: float
+    seed: int, observations: Observations, problem: Problem, independent_fit: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.
 
     It is chosen as for a fit (see `consilience.inference.fields`), but workers stay as they were found without
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
-    r, learned, graph = observations.responses, alone.parameters, cast(Graph, problem.graph)
+    r, learned, graph = observations.responses, independent_fit.parameters, cast(Graph, problem.graph)
     evidence, _ = problem.weigh(problem.workers.factors(learned.workers.log_weights))
     mass = learned.structure.mean * len(evidence)
 
@@ -214,7 +214,7 @@ def learn_coupling_only(
         if moved <= SETTLED * field.coupling:
             break
     known = None if observations.gold is None else observations.gold.codes >= 0
-    confusion = problem.workers.plain_mean(learned.workers, alone.statistics.counts, learned.prior)
+    confusion = problem.workers.plain_mean(learned.workers, independent_fit.statistics.counts, learned.prior)
     couplings, by_fold = list_couplings(field.coupling, power), []
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)
@@ -227,7 +227,7 @@ def learn_coupling_only(
     return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 
 
-def settle_graph(
+def limit_graph(
     model: LatentEstimator, result: Result, observations: Observations, graph: Graph, engine: Engine
 ) -> tuple[Result, GraphCheck, dict[str, Any]]:
     """A result of a field, what was found about the graph, and the parameters that were changed because of it.

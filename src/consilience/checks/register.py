@@ -1,8 +1,8 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
-A check is a function of a `Result`, with its worker table, and of the model, that yields findings. Its docstring says of
-what, in one line. `check_fused` compares a fit with majority vote and with a shuffled graph; `complete` makes the worker
-table and runs all checks, once for each result.
+A check is a function of a `Result`, with its worker table, and of the model, that yields findings. The first line of
+its docstring says of what. `check_fused` compares a fit with majority vote and with a shuffled graph; `complete` makes
+the worker table and runs all checks, once for each result.
 """
 
 from __future__ import annotations
@@ -136,14 +136,14 @@ def check_fused(
 ) -> tuple[Result, dict[str, Any]]:
     """Compare a result with majority vote, and its graph with a shuffled one; warn of what was found.
 
-    Returned are the result and the parameters that were changed because of the graph, see `settle_graph`.
+    Returned are the result and the parameters that were changed because of the graph, see `limit_graph`.
     """
     check, changed, comparison, vote = None, dict[str, Any](), None, None
     if result.is_network and isinstance(model, LatentEstimator):
-        from .graph_check import settle_graph
+        from .graph_check import limit_graph
 
         log.info("Comparing with a shuffled graph")
-        result, check, changed = settle_graph(model, result, observations, cast(Graph, graph), engine)
+        result, check, changed = limit_graph(model, result, observations, cast(Graph, graph), engine)
         model = renew(model, **changed)
     if not result.is_vote and count_units(observations.responses) > 1:
         from .comparison import compare_with_vote

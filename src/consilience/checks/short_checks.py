@@ -67,7 +67,7 @@ def find_unchecked(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_untested(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
     remedies: tuple[Words, ...] = ("Collect more answers.", GIVE_GOLD)
-    if result.guidance is not None and result.guidance.findings.used:
+    if result.feature_result is not None and result.feature_result.findings.used:
         look = Sentence("Look at items that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
         remedies = (look, *remedies)
     yield Finding(
@@ -329,9 +329,9 @@ def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
         share = answers[rows].sum() / max(answers.sum(), 1)
         names = join_names(map(shorten, result.names.workers[rows].tolist()), "the worker report has all")
         who = f"{plural(len(rows), NOUNS[kind])} ({share:.1%} of the answers) {meaning[len(rows) > 1]}"
-        told = [weight] if remark in ("uninformative", "one label") else []
+        remedies = [weight] if remark in ("uninformative", "one label") else []
         advice, advised = [] if advised else [ADVICE[kind]], True
-        yield Finding(f"{who}: {names}.", (*advice, *told), category=None)
+        yield Finding(f"{who}: {names}.", (*advice, *remedies), category=None)
 
 
 def find_falls(result: Result, _: LabelEstimator) -> Iterator[Finding]:

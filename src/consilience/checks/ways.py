@@ -102,7 +102,7 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
         answer, shown, scores = np.flatnonzero(hidden), Observations(r.keep(~hidden)), []
         for kind in ("ordinal", "nominal"):
             way = renew(model, workers=kind)
-            problem, fit = way._fit_alone(shown, None, engine)
+            problem, fit = way._fit_without_features(shown, None, engine)
             posterior = problem.infer(fit.parameters)[r.items_of(answer)]
             learned = fit.parameters
             matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
@@ -155,7 +155,7 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         held_out = []
         for name in WAYS:
             way = renew(model, workers=name)
-            problem, fit = way._fit_alone(Observations(shown), None, engine)
+            problem, fit = way._fit_without_features(Observations(shown), None, engine)
             held_out.append(problem.infer(fit.parameters)[r.items_of(answer)])
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
@@ -165,17 +165,20 @@ def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> Soft
         scores = [score_labels(each, worker[named], r.n_workers, r.n_classes) for each in right]
         logs.append(max(scores, key=np.mean))
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
-    return pick_way(np.stack(logs), [measure_told(each, votes, worker, r.n_workers) for each in held_out], r.n_classes)
+    return choose_way(
+        np.stack(logs), [measure_information(each, votes, worker, r.n_workers) for each in held_out], r.n_classes
+    )
 
 
-def pick_way(logs: Floats, told: list[float], n_classes: int) -> SoftCheck:
+def choose_way(logs: Floats, information: list[float], n_classes: int) -> SoftCheck:
     """The way that hidden votes call for.
 
-    `logs` (2, n) is how temperatures and the mean predict each of them, `told` what votes tell of the fused label.
+    `logs` (2, n) is how temperatures and the mean predict each of them, `information` what votes tell of the fused
+    label.
     """
     lead = logs[1] - logs[0]
     best = int(lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)))
-    telling = bool(told[best] >= TELLING * np.log(n_classes))
+    telling = bool(information[best] >= TELLING * np.log(n_classes))
     return SoftCheck(WAYS[best] if telling else MeanWorkers.name, float(logs[0].mean()), float(logs[1].mean()), telling)
 
 
@@ -191,7 +194,7 @@ def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int
     return np.asarray(np.log(a * right + (1 - a) * wrong))
 
 
-def measure_told(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
+def measure_information(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
     """What a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
     shares = posterior.mean(axis=0) + LEAST_SHARE
     _, alone = fit_factors(votes, worker, posterior, n_workers, shares)

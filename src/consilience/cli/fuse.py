@@ -54,7 +54,7 @@ def run_fuse(**typed: Any) -> None:
     started = time.perf_counter()
     options = SimpleNamespace(**typed)
     source, output = options.source, options.output
-    asked, gold = settle_keywords(options)
+    asked, gold = expand_keywords(options)
     inputs = [source, *(typed[name] for name in ("graph", "knn", "features", "item_prior", "items", "block"))]
     if (inputs := [*inputs, *options.gold]).count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
@@ -94,9 +94,9 @@ def run_fuse(**typed: Any) -> None:
             answers = replace(table, ignored=[*table.ignored, options.content])
         fused = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
-        several, is_alone = isinstance(fused, Questions), isinstance(fused, Standalone)
-        kind = None if several or is_alone else fused.result_.kind
-        if is_alone:
+        several, is_single = isinstance(fused, Questions), isinstance(fused, Standalone)
+        kind = None if several or is_single else fused.result_.kind
+        if is_single:
             unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
             refuse("results that are no labels", *unusable)
         elif several:
@@ -108,8 +108,8 @@ def run_fuse(**typed: Any) -> None:
         def write_labels(path: str) -> None:
             if kind is not None and target is not None:
                 write_results(fused.result_, fused.to_frame(), path, target)
-            elif is_alone or (kind is not None and kind.results == "spans"):
-                write_table(fused.to_frame() if is_alone else fused.to_spans(), path)
+            elif is_single or (kind is not None and kind.results == "spans"):
+                write_table(fused.to_frame() if is_single else fused.to_spans(), path)
             else:
                 fused.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
@@ -134,16 +134,16 @@ def run_fuse(**typed: Any) -> None:
             },
             (options.report, lambda path: api.write_report(fused, path, content, *about)),
         )
-    what = "Results" if is_alone else "Spans" if kind is not None and kind.results == "spans" else "Labels"
+    what = "Results" if is_single else "Spans" if kind is not None and kind.results == "spans" else "Labels"
     title, more = f"{what} for {fit_text(name_of(source), 60)}", list[Fact]()
     if kind is None:
-        document = fused.overview(title) if is_alone else describe_questions(fused, title)
+        document = fused.overview(title) if is_single else describe_questions(fused, title)
     else:
         document = describe_fit(fused, title, options.undecided, options.all_workers)
         result, gold = fused.result_, fused.result_.given.gold
         all_known = gold is not None and gold.n_known == result.labels.n_items
         if (
-            result.told_confidence is not None
+            result.reported_confidence is not None
             and len(result.names.classes) > 1
             and kind.results != "spans"
             and not all_known
@@ -157,7 +157,7 @@ def run_fuse(**typed: Any) -> None:
     finish(document, read_from, files, ("Written", "nothing; give -o FILE to keep the labels"), started, more)
 
 
-def settle_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
+def expand_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
     """The keywords of `consilience.fuse` that were given, in its terms, and the known labels."""
     asked = {name: value for name, value in given(vars(options)).items() if name in KEYWORDS}
     names = list(asked.pop("label", ()))

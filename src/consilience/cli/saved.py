@@ -215,13 +215,13 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
     options = SimpleNamespace(**typed)
     check_outputs([output], [], [model, options.workers, options.asked])
     loaded: Any = in_arrow(load(model))
-    several, is_alone = isinstance(loaded, Questions), isinstance(loaded, Standalone)
+    several, is_single = isinstance(loaded, Questions), isinstance(loaded, Standalone)
     shown, stop = fit_text(model, 40), options.stop
     n = N_LISTED if options.n is None and options.budget is None else options.n
     advice, figures, empty = "", dict[str, Any](), ("Nothing to ask", "nothing is uncertain")
     if several:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
-    if is_alone:
+    if is_single:
         refuse(ALONE, "at_random", "questions", "stop")
         table, kind, advice = loaded.next_comparisons(n), "comparisons", "; add a column winner"
         title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")

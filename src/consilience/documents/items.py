@@ -124,7 +124,7 @@ class View:
         self.command, self.source = command, source
         self.classes, self.labels = name_all(result.names.classes), name_all(r.labels)
         self.workers = [to_name(worker) for worker in r.workers.tolist()]
-        self.confidence = None if result.told_confidence is None else result.labels.confidence
+        self.confidence = None if result.reported_confidence is None else result.labels.confidence
         gold, codes = result.given.gold, result.labels.codes
         self.n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
         self.is_known = np.zeros(r.n_items, bool) if gold is None else np.asarray(gold.codes >= 0)
@@ -278,13 +278,13 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
         if all(text and not picture for text, picture, _ in words):
             around = [(text, each == item) for (text, *_), each in zip(words, near, strict=True)]
     text, picture, link = view.show(item)
-    is_told = view.confidence is not None
+    is_reported = view.confidence is not None
     return {
         "name": view.name_of(item),
         "address": find_address(view.key_of(item)[0]),
         "label": view.classes[label],
-        "confidence": float(posterior[label]) if is_told else None,
-        "probable": [(view.classes[k], float(posterior[k])) for k in shown] if is_told else [],
+        "confidence": float(posterior[label]) if is_reported else None,
+        "probable": [(view.classes[k], float(posterior[k])) for k in shown] if is_reported else [],
         "said": said,
         "text": text,
         "picture": picture,
@@ -301,7 +301,7 @@ def describe_known(view: View) -> list[Part]:
     gold, blind, calibrated = view.result.given.gold, view.blind, view.result.calibrated
     if gold is None or not view.is_known.any():
         return []
-    rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
+    rows, is_reported = np.flatnonzero(view.is_known), view.confidence is not None
     words = [f"{plural(len(rows), 'label')} {'is' if len(rows) == 1 else 'are'} known."]
     if blind is not None:
         truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
@@ -310,7 +310,7 @@ def describe_known(view: View) -> list[Part]:
         words.append(differ if n_differ else "The answers alone say the same.")
         sure = np.flatnonzero((codes != truth) & (confidence >= SURE))
         sure = sure[np.argsort(-confidence[sure], kind="stable")].tolist()
-        if is_told and sure:
+        if is_reported and sure:
             named = join_names(
                 f"{view.name_of(int(rows[i]))} (known {view.classes[truth[i]]}, crowd {view.classes[codes[i]]} "
                 f"{confidence[i]:.1%})"
@@ -325,7 +325,7 @@ def describe_known(view: View) -> list[Part]:
     n_gold = 0 if calibrated is None else calibrated.calibration.n_gold
     if (
         calibrated is not None
-        and is_told
+        and is_reported
         and 0 < n_gold < LEAST_KNOWN
         and calibrated.calibration.power < calibrated.calibration.power_before
     ):

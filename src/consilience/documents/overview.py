@@ -96,7 +96,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     """
     result: Result = model.result_
     kind, r, names, course = result.kind, result.given.answers, result.names, result.course  # no r: not in the file
-    compared, told, calibrated = result.comparison, result.told_confidence, result.calibrated
+    compared, confidence, calibrated = result.comparison, result.reported_confidence, result.calibrated
     n_known = 0 if result.given.gold is None else result.given.gold.n_known
     all_known = n_known == result.labels.n_items > 0
     words = {} if compared is None else compared.describe(f"{kind.judged}s")
@@ -171,8 +171,12 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     # probable labels are.
     keeps = f"{plural(n_known, 'item')} {'keeps' if n_known == 1 else 'keep'} the label that is known"
     facts.append(Fact("gold", "Gold" if n_known and not (compared and compared.n_known) else "", n_known, keeps))
-    is_only = compared is None and not all_known and told is not None
-    facts.append(Fact("mean_confidence", "Confidence" if is_only else "", told, f"{spell(told, 'figure')} on average"))
+    is_only = compared is None and not all_known and confidence is not None
+    facts.append(
+        Fact(
+            "mean_confidence", "Confidence" if is_only else "", confidence, f"{spell(confidence, 'figure')} on average"
+        )
+    )
     if compared is None:
         facts.append(Fact("comparison", "Verdict" if all_known else "", None, to_sentence(ALL_KNOWN)))
     else:
@@ -203,24 +207,23 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     chain, field = Fact("chain", "", None), Fact("field", "", None)
     if result.is_network:
         explanation = model.explain_coupling() if result.graph_check is None else str(result.graph_check)
-        unit, listeners, heard = model._usual_weight, model.listeners, ""
+        unit, listeners, who_listens = model._usual_weight, model.listeners, ""
         if listeners == "unanswered":
             explanation += f" {describe_limit(bool(Observations(result.answers).find_answered().all()), 'The graph')}"
-            heard = ", for items that nobody answered"
+            who_listens = ", for items that nobody answered"
         coupling = {
             "coupling": result.coupling,
             "usual_weight": unit,
             "listeners": listeners,
             "explanation": explanation,
         }
-        text = (
-            f"coupling {(result.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{describe_usual(unit)}{heard}"
-        )
+        text = f"coupling {(result.coupling or 0.0) * unit:.2f} nats per agreeing neighbour"
+        text += f"{describe_usual(unit)}{who_listens}"
         field = Fact("field", "Graph", coupling, to_sentence(text) if describe_usual(unit) else text)
     elif result.coupling is not None:
         coupling = {"coupling": result.coupling, "explanation": model.explain_coupling()}
         chain = Fact("chain", "Chain", coupling, f"coupling {result.coupling:g}, from 0 (independent items) to 1")
-    taught, said = None if result.guidance is None else result.guidance.findings, ""
+    taught, said = None if result.feature_result is None else result.feature_result.findings, ""
     if taught is not None:
         said = taught.describe()
     facts += [
@@ -308,7 +311,7 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
 
 def list_least_certain(result: Result) -> list[Part]:
     """The items with the lowest confidence, each with the class that came second; of sets the tag that is in doubt."""
-    if result.told_confidence is None:
+    if result.reported_confidence is None:
         return [Table("least_certain", "", [], [])]
     kind, labels = result.kind, result.labels
     is_set = kind.results == "sets"
@@ -391,9 +394,9 @@ def tabulate_questions(questions: Any, verdicts: Mapping[str, str]) -> Table:
     rows = []
     for name, model in questions.items():
         values = {each.key: each.value for each in list_facts(model)}
-        tags, compared, told = values["tags"], values["comparison"], values["mean_confidence"]
+        tags, compared, confidence = values["tags"], values["comparison"], values["mean_confidence"]
         sizes = len(values["classes"]), values["items"], values["answers"]
-        sure = told if tags is None or told is None else tags["mean_confidence"]
+        sure = confidence if tags is None or confidence is None else tags["mean_confidence"]
         verdict = verdicts.get(name) or ("" if compared is None else compared["verdict"])
         rows.append([name, *sizes, sure, verdict])
     columns = [Column("question", "question")]

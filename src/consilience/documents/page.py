@@ -44,7 +44,7 @@ def describe_page(view: View, title: str) -> Document:
     result, r, compared = view.result, view.answers, view.result.comparison
     kind = result.kind
     labels = f"{kind.judged}s" if kind.results == "labels" or kind.judged != "label" else f"labels of {kind.item}s"
-    headline, lead, badge, level, is_told = describe_trust(view, labels)
+    headline, lead, badge, level, is_reliable = describe_trust(view, labels)
 
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), kind.places[0])}"
     counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, kind.item)
@@ -73,18 +73,18 @@ def describe_page(view: View, title: str) -> Document:
     if compared is not None:
         value, low, high = (getattr(compared, f"expected_accuracy{end}") for end in ("", "_low", "_high"))
     are_levels = compared is not None and not math.isnan(compared.within_one)
-    if is_told and not math.isnan(value):
+    if is_reliable and not math.isnan(value):
         interval, name = f"{low:.1%} to {high:.1%}", "Right, if workers err independently"
         unclear = is_unclear(value, low, high, are_levels)
         ends = "95% interval" if unclear else f"95% interval {interval}"
         figures.append(Fact("expected_accuracy", name, value, interval if unclear else f"{value:.1%}", detail=ends))
-    if is_told and compared is not None and are_levels:
+    if is_reliable and compared is not None and are_levels:
         ends = f"95% interval {compared.within_one_low:.1%} to {compared.within_one_high:.1%}"
         off = f"{ends}; {compared.absolute_error:.2f} levels off on average"
         figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
 
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
-    more, results = "" if compared is None else compared.describe_more(), kind.summarise(r, result, is_told)
+    more, results = "" if compared is None else compared.describe_more(), kind.summarise(r, result, is_reliable)
     parts += [Text([to_sentence(more)], link="review")] if more else []
     parts += [] if results is None else [Text([results[1]])]
     parts += [Facts(figures, "figures")] if figures else []
@@ -102,8 +102,8 @@ def describe_trust(view: View, called: str = "labels") -> tuple[str, list[str], 
     """
     result, r, compared = view.result, view.answers, view.result.comparison
     labels = f"{result.labels.n_items:,} {called}"
-    is_told = result.calibrated is not None
-    lead = [] if is_told else [UNCALIBRATED]
+    is_reliable = result.calibrated is not None
+    lead = [] if is_reliable else [UNCALIBRATED]
     test = [] if compared is None else [to_sentence(compared.describe_test(figures=False))]
     # Where nothing can be said of the labels.
     if len(view.classes) == 1:
@@ -120,24 +120,24 @@ def describe_trust(view: View, called: str = "labels") -> tuple[str, list[str], 
         return "There are too few answers to tell how far these labels can be trusted.", [], "", "care", False
     if compared is None:
         headline = f"It is not known how many of these {labels} are right."
-        return headline, [*lead, "They were not compared with majority vote; fuse does that."], "", "care", is_told
+        return headline, [*lead, "They were not compared with majority vote; fuse does that."], "", "care", is_reliable
     if compared.by_chance:
         headline = "Do not rely on these labels: the answers show no signal."
         return headline, [*test, to_sentence(compared.describe_agreement())], "", "care", False
     if compared.collapsed:
         return "Check these labels before you use them: one class takes the items of others.", test, "", "care", False
 
-    rival, is_told = compared.rival, is_told and not compared.withheld
+    rival, is_reliable = compared.rival, is_reliable and not compared.withheld
     if compared.verdict == "worse":
         headline = f"{to_sentence(rival)[:-1]} may be better than these labels."
         return headline, lead, f"Worse than {rival}", "bad", False
     headline = to_sentence(compared.describe_headline(labels))
     # Of soft votes, hidden answers can be predicted better although labels are not: one word would not be true of both.
     if not compared.tested or compared.n_differ == 0 or (compared.predicts and not compared.better):
-        return headline, [*lead, *test], "", "care", is_told
+        return headline, [*lead, *test], "", "care", is_reliable
     if compared.better:
-        return headline, lead, f"Better than {rival}", "good", is_told
-    return headline, lead, f"No clear difference from {rival}", "care", is_told
+        return headline, lead, f"Better than {rival}", "good", is_reliable
+    return headline, lead, f"No clear difference from {rival}", "care", is_reliable
 
 
 # -------------------------------------------------------------------------------------------- confidence and answers
@@ -171,7 +171,7 @@ def describe_confidence(view: View) -> list[Part]:
     if kept is not None and reliability is not None:
         parts.append(Section(kept.title, [kept]))
     origin = [] if result.calibrated is None else [view.model.result_.explain_calibration()]
-    origin += [] if result.guidance is None else [result.guidance.findings.describe()]
+    origin += [] if result.feature_result is None else [result.feature_result.findings.describe()]
     if origin:
         parts.append(Section("Where the probabilities come from", [Text([each]) for each in origin]))
     return parts

@@ -260,8 +260,8 @@ def choose_shown(view: View, most: int) -> Places:
     """
     klass = view.answers.class_of_label
     row, classes = merge_rare(view.met.sum(axis=0), view.classes, most)
-    n_alone = len(classes) if len(classes) == len(view.classes) else len(classes) - 1
-    has_row = (klass >= 0) & (row[klass] < n_alone)
+    n_single = len(classes) if len(classes) == len(view.classes) else len(classes) - 1
+    has_row = (klass >= 0) & (row[klass] < n_single)
     size = np.where(has_row, np.inf, view.said.sum(axis=0))
     order = np.arange(len(klass))
     if view.result.names.positions is not None:  # labels are sorted by name, and levels are not

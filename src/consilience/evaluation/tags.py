@@ -35,11 +35,11 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
     if isinstance(labels, Model) and isinstance(labels.result_.kind, TagsKind):
         separator = separator or labels.result_.kind.separator
         labels = labels.to_frame()
-    told, separator = separator is not None, separator or SEPARATOR
+    is_given, separator = separator is not None, separator or SEPARATOR
     table = open_frame(labels, "the table of labels")
     items, said = read_set_table(table, separator)
     named = {str(name)[2:-1] for name in table.names if str(name).startswith("p(")}
-    strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not told else []
+    strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not is_given else []
     if strange:
         raise InputError(
             f"There is no probability of {listing(strange)}, which may be several tags.",

@@ -380,9 +380,9 @@ class Tool(ABC):
             known_too = [known.get(question) for *_, known in rows]
             are_sets = self.are_sets or any(isinstance(each, list) and len(each) > 1 for each in said + known_too)
             silence: list[Id] | None = [] if self.silence_is_empty else None
-            columns[name] = [_settle(silence if each is None else each, are_sets) for each in said]
+            columns[name] = [_to_answer(silence if each is None else each, are_sets) for each in said]
             if len(questions) == 1 and any(each is not None for each in known_too):
-                columns["gold"] = [_settle(each, are_sets) for each in known_too]
+                columns["gold"] = [_to_answer(each, are_sets) for each in known_too]
         answered = [row for row in range(len(rows)) if any(columns[name][row] is not None for name in names)]
         if not answered:
             say_nothing(self.path, self.title)
@@ -467,7 +467,7 @@ class Tool(ABC):
         )
 
 
-def _settle(answer: Any, is_set: bool) -> Any:
+def _to_answer(answer: Any, is_set: bool) -> Any:
     """An answer as a list of labels, or as a single label."""
     if is_set:
         return [answer] if isinstance(answer, (str, int)) else answer

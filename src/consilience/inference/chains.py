@@ -109,12 +109,12 @@ def lagged_moments(responses: Answers, confusion: Floats) -> tuple[Floats, Float
         raise InputError("Transitions need sequences: give sequence= and position= when the answers are read.")
     n_classes = confusion.shape[2]
     item = responses.item_of_answer()
-    told = np.zeros((responses.n_items, n_classes))
-    np.add.at(told, item, confusion[responses.worker, responses.label])
+    evidence = np.zeros((responses.n_items, n_classes))
+    np.add.at(evidence, item, confusion[responses.worker, responses.label])
     after = np.ones(responses.n_items, bool)
     after[responses.sequences.offsets[:-1]] = False
     now = np.flatnonzero(after)
-    linear = told[now - 1].T @ told[now]
+    linear = evidence[now - 1].T @ evidence[now]
 
     layout = lay_out(responses)
     gram = np.einsum("mlj,mlk->mjk", confusion, confusion)
@@ -160,7 +160,7 @@ def follow_labels(
     statistics: Statistics | None,
     posterior: Floats,
     codes: NDArray[np.int64],
-    goes_on: Floats,
+    continues: Floats,
 ) -> Floats:
     """The parts of the probabilities of runs of labels in a chain, (n_items, 3); see `kernels.chain`.
 
@@ -174,7 +174,7 @@ def follow_labels(
         weighing = LeftOut(counted, posterior)
         structure = problem.structure.for_left_out(structure)
         unused = np.setdiff1d(np.array(problem.unsaid, np.int64), codes)
-    shared = (weighing, structure, codes, goes_on, unused)
+    shared = (weighing, structure, codes, continues, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))
 
 
@@ -183,7 +183,7 @@ def follow_block(
     weighing: Weighing,
     structure: ChainParameters,
     codes: NDArray[np.int64],
-    goes_on: Floats,
+    continues: Floats,
     unused: NDArray[np.int64],
 ) -> Floats:
     """Parts of the probabilities of runs of labels in one block."""
@@ -193,4 +193,4 @@ def follow_block(
     evidence[:, unused] = 0.0
     own = codes[block.first_item : block.first_item + block.n_items]
     factors, width = (structure.start_factor, structure.pair_factor, structure.end_factor), evidence.shape[1]
-    return follow_paths(block.sequences, evidence, *factors, own, goes_on, width_of(width, block.total_size))
+    return follow_paths(block.sequences, evidence, *factors, own, continues, width_of(width, block.total_size))

@@ -231,7 +231,9 @@ class LatentEstimator(LabelEstimator):
         """The fit with the highest objective."""
         return max(fits.values(), key=lambda fit: float(fit.trace[-1]))
 
-    def _fit_alone(self, observations: Observations, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def _fit_without_features(
+        self, observations: Observations, graph: Graph | None, engine: Engine
+    ) -> tuple[Problem, Fit]:
         """The problem without features, and its fit, from which a classifier learns."""
         plan = self._plan(observations, graph, engine)
         fits = {name: self._run(plan.problem, start) for name, start in plan.starts.items()}

@@ -169,10 +169,10 @@ class ComparedOpinions(NamedTuple):
     classifier_share: Floats
 
 
-class Guide(NamedTuple):
+class FeatureClassifier(NamedTuple):
     """A classifier that has learned from all items."""
 
-    classifier: LinearClassifier
+    linear: LinearClassifier
     # Class shares that are a small part of its probabilities.
     blended_shares: Floats
     # Class shares that its probabilities are divided by, as priors of items.
@@ -180,20 +180,20 @@ class Guide(NamedTuple):
 
     def find_priors(self, rows: Any) -> Floats:
         """The probabilities of items by their features."""
-        return blend(self.classifier.find_probabilities(rows), self.blended_shares)
+        return blend(self.linear.find_probabilities(rows), self.blended_shares)
 
 
-class Guided(NamedTuple):
+class FeatureFit(NamedTuple):
     """Answers with what features say of their items; if they have a say, with what a classifier says, out of fold."""
 
     observations: Observations
     findings: FeatureFindings
-    alone: Floats  # (N, K): posteriors without features
+    without_features: Floats  # (N, K): their posteriors
     names: list[str] | None  # of the features
     item: NDArray[np.int64]  # (n,): the items with features
     unit: NDArray[np.int64]  # (n,): the item or sequence of each, numbered in a random order
     probabilities: Floats  # (n, K): by classifiers that have learned from other items
-    guide: Guide | None = None
+    classifier: FeatureClassifier | None = None
 
     @property
     def code(self) -> NDArray[np.int64]:
@@ -202,12 +202,12 @@ class Guided(NamedTuple):
 
     def compare_opinions(self) -> ComparedOpinions:
         """What the classifier says, beside posteriors without features, of answered items whose label is not known."""
-        told = self.observations.find_answered()
+        answered = self.observations.find_answered()
         if self.observations.gold is not None:
-            told &= self.observations.gold.codes < 0
-        rows = np.flatnonzero(told[self.item])
+            answered &= self.observations.gold.codes < 0
+        rows = np.flatnonzero(answered[self.item])
         item, said = self.item[rows], self.code[rows]
-        crowd, share = self.alone[item], np.minimum(self.probabilities[rows, said], 1.0)
+        crowd, share = self.without_features[item], np.minimum(self.probabilities[rows, said], 1.0)
         return ComparedOpinions(item, crowd.argmax(axis=1), crowd.max(axis=1), said, share)
 
 
@@ -216,14 +216,14 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(model: LatentEstimator, observations: Observations, problem: Problem, fit: Fit) -> Guided:
+def fit_with_features(model: LatentEstimator, observations: Observations, problem: Problem, fit: Fit) -> FeatureFit:
     """The answers with what features say of their items, from a fit without features."""
     r, features, plain = observations.responses, observations.features, replace(observations, features=None)
     assert features is not None
-    told = observations.find_answered()
+    known_items = observations.find_answered()
     if observations.gold is not None:
-        told |= observations.gold.codes >= 0
-    pupils = np.flatnonzero(told[features.item])  # rows that train
+        known_items |= observations.gold.codes >= 0
+    pupils = np.flatnonzero(known_items[features.item])  # rows that train
     findings = FeatureFindings(False, len(pupils), features.n_columns)
     alone = problem.infer(fit.parameters)
     known = before = alone[features.item]
@@ -238,7 +238,7 @@ def guide_by_features(model: LatentEstimator, observations: Observations, proble
         trainer = LinearTrainer(features.rows, r.n_classes, unit, fold)
         strength, gain, error = trainer.choose_strength(known, before, pupils, log_loss)
         findings = findings._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
-    guided = Guided(plain, findings, alone, features.names, features.item, unit, known)
+    feature_fit = FeatureFit(plain, findings, alone, features.names, features.item, unit, known)
     if not findings.used:
         remedies = []
         if features.names is None and findings.reason is None:
@@ -246,7 +246,7 @@ def guide_by_features(model: LatentEstimator, observations: Observations, proble
             order = f"Check that the rows are in the order of the items, which begin with {first}"
             remedies = [f"{order}; a table with ids is safer."]
         warn(DataWarning(findings.describe(), *remedies, keyword="features"))
-        return guided
+        return feature_fit
     # Workers seem to err independently of each other, and from item to item: unless this is known there is one round.
     hidden = None if r.sequences is not None else hide_from_fit(plain, problem, fit, model.seed)
     power = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
@@ -267,9 +267,11 @@ def guide_by_features(model: LatentEstimator, observations: Observations, proble
         last, labels = labels, known.argmax(axis=1)
         if (last != labels).mean() < SETTLED:
             break
-    guide = Guide(trainer.train(pupils, known[pupils], strength), blended, shares)
+    classifier = FeatureClassifier(trainer.train(pupils, known[pupils], strength), blended, shares)
     findings = findings._replace(strength=strength)
-    return guided._replace(observations=with_priors, findings=findings, probabilities=judged, guide=guide)
+    return feature_fit._replace(
+        observations=with_priors, findings=findings, probabilities=judged, classifier=classifier
+    )
 
 
 def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -59,8 +59,8 @@ def weigh_graph(r: Answers, graph: Graph, coupling: str | float, listeners: str)
 
 def fit_independent_items(problem: Problem, run: Run) -> tuple[Problem, Fit]:
     """The problem of the same answers to independent items, and its fit from the votes."""
-    apart, start = make_independent_problem(problem, expect_from_votes(problem))
-    return apart, run(apart, start)
+    independent, start = make_independent_problem(problem, expect_from_votes(problem))
+    return independent, run(independent, start)
 
 
 def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
@@ -71,12 +71,12 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
     found again from the evidence, as for results and predictions. Then the fit goes on from what is found there.
     """
 
-    def judge(fit: Fit) -> float:
-        apart, learned = make_independent_problem(problem, fit.statistics)
-        alone = fit.parameters._replace(structure=learned.structure)
-        return apart.objective(alone, apart.expect(alone))
+    def score(fit: Fit) -> float:
+        independent, parameters = make_independent_problem(problem, fit.statistics)
+        without_graph = fit.parameters._replace(structure=parameters.structure)
+        return independent.objective(without_graph, independent.expect(without_graph))
 
-    best = fits[0] if len(fits) == 1 else max(fits, key=judge)
+    best = fits[0] if len(fits) == 1 else max(fits, key=score)
     for _ in range(MOST_ROUNDS):
         anew, counts = problem.expect(best.parameters).counts, best.statistics.counts
         if not best.converged or float(np.abs(anew - counts).sum()) <= 2 * MOVED * float(anew.sum()):
@@ -128,7 +128,7 @@ def choose_coupling(
     return pick_coupling(couplings, by_fold)
 
 
-def settle(problem: Problem, apart: Fit) -> Problem:
+def fix_prior(problem: Problem, apart: Fit) -> Problem:
     """The problem with what is found without the graph: the learned prior of the workers, and class shares.
 
     With the graph, all labels alike and workers who answer at random can be the best fit of all: neighbours then
@@ -137,15 +137,15 @@ def settle(problem: Problem, apart: Fit) -> Problem:
     parameters = apart.parameters
     shares = cast(IndependentParameters, parameters.structure)
     structure = replace(cast(Field, problem.structure), unlinked=shares)
-    return replace(problem, prior=parameters.prior.settle(), structure=structure)
+    return replace(problem, prior=parameters.prior.fixed(), structure=structure)
 
 
 def make_independent_problem(problem: Problem, statistics: Statistics) -> tuple[Problem, Parameters]:
     """The problem of the same answers to independent items, and the parameters that statistics call for."""
     field = cast(Field, problem.structure)
-    alone = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
-    apart = replace(problem, structure=alone, graph=None)
-    return apart, apart.maximise(Statistics(statistics.counts, Summary(0.0, statistics.summary.mass)))
+    structure = Independent(field.n_classes, field.fixed_prior, field.smoothing, field.estimation)
+    independent = replace(problem, structure=structure, graph=None)
+    return independent, independent.maximise(Statistics(statistics.counts, Summary(0.0, statistics.summary.mass)))
 
 
 def paper_couplings(r: Answers, graph: Graph) -> Floats:

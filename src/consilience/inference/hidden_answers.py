@@ -260,7 +260,7 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
     if r.silence_counts or r.n_classes < 2:
         return None
-    start = fit.parameters._replace(prior=fit.parameters.prior.settle())
+    start = fit.parameters._replace(prior=fit.parameters.prior.fixed())
     part, rows, others = observations, None, problem.earlier
     if problem.graph is None and r.n_responses > MOST_ANSWERS:
         # The items, or sequences, with the smallest random numbers.
@@ -293,7 +293,7 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
         left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters))
         item = r.items_of(answer)
         alone = problem.graph is None and r.sequences is None
-        judging = can_judge(item, part.gold, np.diff(shown.responses.offsets)[item] if alone else None)
+        judging = find_scorable(item, part.gold, np.diff(shown.responses.offsets)[item] if alone else None)
         answer, unit, item = answer[judging], unit[judging], item[judging]
         worker, label = r.worker[answer], r.label[answer]
         matrices = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
@@ -318,7 +318,9 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
     )
 
 
-def can_judge(item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+def find_scorable(
+    item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
     """Tell which hidden answers, to these items, can judge a power.
 
     Those to items whose label is known cannot. Of an independent item without another answer (`n_left` says how many

@@ -197,7 +197,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
     by_vote = problem.maximise(votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
 
-    def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
+    def start_from(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
         given = Parameters(problem.workers.given(confusion), structure, problem.prior)
         if model.max_iter == 0:
             return given  # it is not a start then, but the result
@@ -207,7 +207,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
 
     starts: dict[str, Parameters] = {}
     if isinstance(model.start, Estimator):
-        starts["model"] = settle(confusion_of_model(model.start, r, plain))
+        starts["model"] = start_from(confusion_of_model(model.start, r, plain))
     elif not isinstance(model.start, str):
         shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
         expected = (
@@ -221,7 +221,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
         given = np.broadcast_to(given, shape) if given.shape == shape[1:] else given
         if given.shape != shape or not (given >= 0).all() or not np.allclose(given.sum(axis=2), 1, atol=1e-6):
             raise parameter_error("start", type(model).__name__, expected, model.start)
-        starts["given"] = settle(given)
+        starts["given"] = start_from(given)
     else:
         if model.start not in model._start_choices:
             choices = f"one of {', '.join(map(repr, model._start_choices))}"
@@ -242,14 +242,14 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
                 # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
                 moments = moments._replace(prior=(moments.prior + prior) / 2)
             structure = model._start_from_moments(r, problem.structure, moments)
-            starts["moments"] = settle(moments.confusion.transpose(0, 2, 1), structure)
+            starts["moments"] = start_from(moments.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
     confusion = plain.transpose(0, 2, 1)
     for i in range(1, model.n_init):
         # The vote's matrices, blurred: half of each is a random distribution.
         noise = np.zeros(confusion.shape)
         noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])
-        starts[f"random {i}"] = settle(0.5 * confusion + 0.5 * noise)
+        starts[f"random {i}"] = start_from(0.5 * confusion + 0.5 * noise)
     return starts
 
 

@@ -272,12 +272,12 @@ def add_to_rows(rows: Integers, counts: Floats, out: Floats) -> None:
 
 
 @kernel
-def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats, width: Width) -> float:
+def normalise_items(evidence: Floats, prior: Floats, answered: Truths, mass: Floats, width: Width) -> float:
     """Turn evidence into posteriors, in place: q[i, k] = prior[k] b[i, k] / Z_i with Z_i = sum_k prior[k] b[i, k].
 
     Adds sum_i q[i, k] to `mass` and returns sum_i log Z_i. Where the prior rules out every class that the answers
-    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE), if that is more. If `told` is
-    not empty, only items for which it is True count in both sums.
+    allow, the prior is set aside, at a price: Z_i is sum_k b[i, k] exp(LOG_IMPOSSIBLE), if that is more. If `answered`
+    is not empty, only items for which it is True count in both sums.
     """
     n_classes = len(width)
     log_total = 0.0
@@ -286,7 +286,7 @@ def normalise_items(evidence: Floats, prior: Floats, told: Truths, mass: Floats,
         total = 0.0
         for k in range(n_classes):
             total += prior[k] * evidence[i, k]
-        counts = told.size == 0 or told[i]
+        counts = answered.size == 0 or answered[i]
         allowed = 0.0
         if total <= 1e-150:
             for k in range(n_classes):

@@ -201,7 +201,7 @@ def follow_paths(
     pair: Floats,
     end: Floats,
     path: Integers,
-    goes_on: Floats,
+    continues: Floats,
     width: Width,
 ) -> Floats:
     """Return the parts of which the probability of any run of the labels `path` is made, (n, 3).
@@ -224,7 +224,7 @@ def follow_paths(
     forward_backward(sequences, posterior, start, pair, end, unused[0], unused.copy(), unused[0], width)
     end_sequences(sequences, evidence, end)
     parts, weight = np.ones((len(evidence), 3)), np.empty((2, n_classes))
-    trace_paths(sequences, evidence, posterior, pair, freeze(path), freeze(goes_on), weight, parts, width)
+    trace_paths(sequences, evidence, posterior, pair, freeze(path), freeze(continues), weight, parts, width)
     return parts
 
 
@@ -235,7 +235,7 @@ def trace_paths(
     posterior: Floats,
     pair: Floats,
     path: Integers,
-    goes_on: Floats,
+    continues: Floats,
     weight: Floats,
     parts: Floats,
     width: Width,
@@ -262,13 +262,13 @@ def trace_paths(
                         if j == path[row]:
                             stop = 0.0
                             for k in range(n_classes):
-                                stop += (1.0 - goes_on[j, k]) * pair[j, k] * after[k] / total
+                                stop += (1.0 - continues[j, k]) * pair[j, k] * after[k] / total
                     else:
                         sum_after = 0.0
                         for k in range(n_classes):
                             sum_after += after[k]
                         step = after[path[row + 1]] / sum_after if sum_after > 0.0 else 0.0
-                    entered += (1.0 - goes_on[j, path[row + 1]]) * posterior[row, j] * step
+                    entered += (1.0 - continues[j, path[row + 1]]) * posterior[row, j] * step
                     if j == path[row]:
                         parts[row + 1, 1] = step
                         parts[row, 2] = stop

@@ -204,10 +204,10 @@ class SpansKind(Kind[Spans]):
             "fused": len(confidence),
             "mean_confidence": float(confidence.mean()) if len(confidence) else None,
         }
-        told = f"{plural(made['fused'], 'span')} from {made['marked']:,} that workers marked in "
-        told += plural(made["documents"], "document")
+        text = f"{plural(made['fused'], 'span')} from {made['marked']:,} that workers marked in "
+        text += plural(made["documents"], "document")
         sure = is_sure and len(confidence) > 0
-        return made, f"{told}, with a mean confidence of {made['mean_confidence']:.1%}." if sure else f"{told}."
+        return made, f"{text}, with a mean confidence of {made['mean_confidence']:.1%}." if sure else f"{text}."
 
     def from_labels(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """The fused spans with their texts."""

@@ -470,9 +470,9 @@ class TagsKind(Kind[Tags]):
             "mean_size": float(said.sum()) / max(len(said), 1),
             "mean_confidence": float(confidence.sum()) / max(len(said), 1),
         }
-        told = f"{plural(len(said), 'set')} from {made['given']:,} that workers gave, "
-        told += f"with {made['mean_size']:.1f} tags on average"
-        return made, f"{told}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{told}."
+        text = f"{plural(len(said), 'set')} from {made['given']:,} that workers gave, "
+        text += f"with {made['mean_size']:.1f} tags on average"
+        return made, f"{text}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{text}."
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """The columns of a table in which each row is about one tag of an item."""

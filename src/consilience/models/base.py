@@ -50,7 +50,7 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
     "changes": lambda result: result.update is not None,
     **dict.fromkeys(
         ("classifier_", "disagreements", "explain_features"),
-        lambda result: result.guidance is not None,
+        lambda result: result.feature_result is not None,
     ),
 }
 

@@ -17,7 +17,7 @@ from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
-from ..inference.features import Guided, guide_by_features
+from ..inference.features import FeatureFit, fit_with_features
 from ..inference.hidden_answers import raise_where
 from ..inference.labels import choose_labels
 from ..inference.observations import Observations
@@ -30,7 +30,7 @@ from ..results.calibration import Calibrated, calibrate, find_raised, find_span_
 from ..results.chance import measure_by_others
 from ..results.fitting import make_result
 from ..results.intervals import Sums, are_checked, find_intervals, gather_estimates, is_share_checked
-from ..results.result import Course, Guidance, Result
+from ..results.result import Course, FeatureResult, Result
 from ..results.worker_report import list_disagreements
 from .base import FromResult, Model
 from .opening import open_with_kind
@@ -78,10 +78,12 @@ class LatentModel(Model, LatentEstimator):
         r = observations.responses
 
         # What features say, and where to start.
-        guided = None
+        feature_fit = None
         if observations.features is not None:
-            guided = guide_by_features(self, observations, *self._fit_alone(observations, graph, engine))
-            observations = guided.observations
+            feature_fit = fit_with_features(
+                self, observations, *self._fit_without_features(observations, graph, engine)
+            )
+            observations = feature_fit.observations
         plan = self._plan(observations, graph, engine) if plan is None else plan
         problem = plan.problem
 
@@ -100,7 +102,7 @@ class LatentModel(Model, LatentEstimator):
         estimates = gather_estimates(observations, problem, learned, parameters.prior, is_given)
 
         # Calibration and labels.
-        opinion = None if guided is None or guided.guide is None else guided
+        opinion = None if feature_fit is None or feature_fit.classifier is None else feature_fit
         calibrated, reported = calibrate(self, observations, problem, best, posterior, opinion, before)
         power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
         # Run by run, since a second array of all posteriors would take much memory.
@@ -168,21 +170,23 @@ class LatentModel(Model, LatentEstimator):
             coupling=getattr(parameters.structure, "coupling", None),  # where items hang together
             coupling_scores=plan.coupling_scores,
             span_confidence=spans,
-            guidance=None if guided is None else describe_guidance(guided, posterior, codes),
+            feature_result=None if feature_fit is None else summarise_features(feature_fit, posterior, codes),
             **by_others,
         )
 
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        guidance = self.result_.need_guidance()
-        if guidance.guide is None:
+        feature_result = self.result_.need_features()
+        if feature_result.classifier is None:
             return None
-        return guidance.guide.classifier.as_pipeline(self.classes_, guidance.findings.strength or 1.0, guidance.names)
+        return feature_result.classifier.linear.as_pipeline(
+            self.classes_, feature_result.findings.strength or 1.0, feature_result.names
+        )
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
-        return self.result_.need_guidance().findings.describe()
+        return self.result_.need_features().findings.describe()
 
     def disagreements(self, n: int | None = None) -> Any:
         """Return a table of the items for which classifier and crowd call for different labels, the clearest first.
@@ -200,7 +204,7 @@ class LatentModel(Model, LatentEstimator):
         result = self.result_
         if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
-        return build_report(list_disagreements(result.need_guidance(), result.labels, n), result.backend)
+        return build_report(list_disagreements(result.need_features(), result.labels, n), result.backend)
 
 
 class StreamingModel(LatentModel):
@@ -252,15 +256,15 @@ class StreamingModel(LatentModel):
         return super()._describe() + (f"; the last of {n_batches:,} batches" if n_batches > 1 else "")
 
 
-def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
+def summarise_features(feature_fit: FeatureFit, posterior: Floats, codes: NDArray[np.int64]) -> FeatureResult:
     """What features were found to say, with how often the classifier agrees with the labels."""
-    findings, opinions = guided.findings, None
-    if guided.guide is not None:
-        opinions = guided.compare_opinions()
-        answered = np.diff(guided.observations.responses.offsets)[guided.item] > 0
-        agrees = (guided.code == codes[guided.item])[answered]
+    findings, opinions = feature_fit.findings, None
+    if feature_fit.classifier is not None:
+        opinions = feature_fit.compare_opinions()
+        answered = np.diff(feature_fit.observations.responses.offsets)[feature_fit.item] > 0
+        agrees = (feature_fit.code == codes[feature_fit.item])[answered]
         findings = findings._replace(
             accuracy=float(agrees.mean()) if len(agrees) else None,
-            n_changed=int((guided.alone.argmax(axis=1) != posterior.argmax(axis=1)).sum()),
+            n_changed=int((feature_fit.without_features.argmax(axis=1) != posterior.argmax(axis=1)).sum()),
         )
-    return Guidance(findings, guided.names, guided.guide, opinions)
+    return FeatureResult(findings, feature_fit.names, feature_fit.classifier, opinions)

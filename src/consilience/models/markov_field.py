@@ -12,7 +12,7 @@ from ..engines import Engine
 from ..errors import ParameterError, Sentence
 from ..inference.em import Fit, Parameters, Problem, run_em
 from ..inference.estimator import LatentEstimator, Parts, Plan
-from ..inference.fields import choose_coupling, choose_fit, fit_independent_items, settle, weigh_graph
+from ..inference.fields import choose_coupling, choose_fit, fit_independent_items, fix_prior, weigh_graph
 from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_fit
 from ..inference.observations import Observations
 from ..inference.starts import find_starts
@@ -133,22 +133,22 @@ class MarkovField(LatentModel):
 
     def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
         """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""
-        posed, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
-        apart, alone = fit_independent_items(posed, self._run)
-        settled = settle(posed, alone) if find_linked(cast(Graph, graph)).any() else posed
+        learning, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
+        independent, independent_fit = fit_independent_items(learning, self._run)
+        fixed = fix_prior(learning, independent_fit) if find_linked(cast(Graph, graph)).any() else learning
         coupling = self._given_coupling
         if self._learns_coupling:
-            first = next(iter(self._set_off(observations, posed, settled).values()))
-            agreeing = self._run(settled, first)
-            hidden = None if settled is posed else hide_from_fit(observations, apart, alone, self.seed)
+            first = next(iter(self._set_off(observations, learning, fixed).values()))
+            agreeing = self._run(fixed, first)
+            hidden = None if fixed is learning else hide_from_fit(observations, independent, independent_fit, self.seed)
             power = 1.0 if hidden is None else hidden.choose_power()[0].power
-            coupling, scores = choose_coupling(observations, settled, agreeing, power, self._run, self.seed)
+            coupling, scores = choose_coupling(observations, fixed, agreeing, power, self._run, self.seed)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
-        problem = posed if coupling == 0 else settled
+        problem = learning if coupling == 0 else fixed
         # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
         # which depends on it, is not known.
         problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
-        return Plan(problem, self._set_off(observations, posed, problem), scores, (apart, alone))
+        return Plan(problem, self._set_off(observations, learning, problem), scores, (independent, independent_fit))
 
     def _set_off(self, observations: Observations, early_problem: Problem, problem: Problem) -> dict[str, Parameters]:
         """The starts, each after some first iterations if the prior of the workers was learned.
@@ -157,13 +157,13 @@ class MarkovField(LatentModel):
         workers of a start are all alike, and the first posteriors hardly better than votes.
         """
         begins = problem.prior.learns != early_problem.prior.learns and self.max_iter > 0
-        early = replace(problem, prior=early_problem.prior.settle()) if begins else problem
+        early = replace(problem, prior=early_problem.prior.fixed()) if begins else problem
         starts = find_starts(self, early, observations)
         if isinstance(self.start, str) and self.start == "dawid-skene":
             fit = fit_independent_items(early, self._run)[1]
             summary = FieldSummary(0.0, fit.statistics.summary.mass, 0.0)
-            own = early.maximise(Statistics(fit.statistics.counts, summary), fit.parameters.prior)
-            starts = {"dawid-skene": own, **starts}
+            parameters = early.maximise(Statistics(fit.statistics.counts, summary), fit.parameters.prior)
+            starts = {"dawid-skene": parameters, **starts}
         if not begins:
             return starts
         n_iter = min(LEARNING.start, self.max_iter)
@@ -175,7 +175,9 @@ class MarkovField(LatentModel):
     def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
         return choose_fit(problem, list(fits.values()), self._run)
 
-    def _fit_alone(self, observations: Observations, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def _fit_without_features(
+        self, observations: Observations, graph: Graph | None, engine: Engine
+    ) -> tuple[Problem, Fit]:
         # Neighbours would tell an item's label to the classifier that judges it.
         return fit_independent_items(self._make_problem(observations, graph, engine), self._run)
 
@@ -190,13 +192,13 @@ class MarkovField(LatentModel):
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
         result = self.result_
-        heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
+        listeners = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self._usual_weight, describe_usual(self._usual_weight)
         if not result.coupling_scores:
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
-            return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
+            return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{listeners}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, result.coupling_scores, words, note, unit) + heard
+        return explain_choice(self.coupling_, result.coupling_scores, words, note, unit) + listeners
 
     @property
     def _usual_weight(self) -> float:

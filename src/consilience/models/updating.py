@@ -189,7 +189,7 @@ def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
 def check_answers(result: Result) -> Answers:
     """The answers of a fit, if it can go on."""
     refuse(result.kind.no_update)
-    if result.given.has_priors or result.guidance is not None:
+    if result.given.has_priors or result.feature_result is not None:
         raise ParameterError(
             "This model was fitted with features or priors of items, which it does not keep.",
             "Fit again, with those of all items.",
@@ -248,9 +248,9 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     codes[joined.item], judging[joined.item] = place[old.codes], old.judging
     if new is None:
         return Gold(codes, judging), 0
-    told = new.codes >= 0
-    n_new = int((told & (new.codes != codes)).sum())
-    return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
+    is_new = new.codes >= 0
+    n_new = int((is_new & (new.codes != codes)).sum())
+    return Gold(np.where(is_new, new.codes, codes), np.where(is_new, new.judging, judging)), n_new
 
 
 def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: object, engine: object) -> Result:
@@ -319,7 +319,7 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
 
 def check_batch(model: LatentEstimator, before: Result, r: Answers) -> Sums:
     """The sums over the answers of a result, if a model can go on from it with these answers."""
-    if before.guidance is not None and before.guidance.findings.used:
+    if before.feature_result is not None and before.feature_result.findings.used:
         raise ParameterError(
             "This model was fitted with features, which batches do not have.",
             "Start from a model without them.",

@@ -351,7 +351,12 @@ class Ranking:
                 information = d * d * np.mean([(1 - tie) - lead**2 for tie, lead, _ in both], axis=0) / 4
                 gain = 2 * information * contrast(fall) / (1 + information * contrast(covariance))
                 best = np.unravel_index(np.argmax(gain), gain.shape)
-                judge, pair, gained, told = tried[best[0]], best[1], float(gain[best]), float(information[best])
+                judge, pair, gained, information_of_verdict = (
+                    tried[best[0]],
+                    best[1],
+                    float(gain[best]),
+                    float(information[best]),
+                )
                 a, b = int(first[pair]), int(second[pair])
                 if shown[a] > shown[b]:  # sides are to be even
                     a, b = b, a
@@ -359,7 +364,7 @@ class Ranking:
                 asked[judge] += 1
                 rows.append((a, b, judge, gained))
                 moved = covariance[:, a] - covariance[:, b]
-                share = told / (1 + told * (moved[a] - moved[b]))
+                share = information_of_verdict / (1 + information_of_verdict * (moved[a] - moved[b]))
                 doubted = doubt @ moved
                 both_ways, square = np.outer(moved, covariance @ doubted), np.outer(moved, moved)
                 fall = fall - share * (both_ways + both_ways.T) + share**2 * float(moved @ doubted) * square

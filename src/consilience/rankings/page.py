@@ -241,9 +241,9 @@ def report_ranking(ranking: Ranking, findings: Sequence[Finding], title: str, mo
     overview = describe_ranking(ranking, findings).parts[0]
     n, n_judges, names = len(ranking.candidates), len(ranking.workers), name_all(ranking.candidates)
     n_pairs, n_coins = n - ranking.n_parts, int(ranking.kinds["coins"].sum())
-    told = f"{n_pairs - len(ranking.close):,} of {n_pairs:,}"
+    separated = f"{n_pairs - len(ranking.close):,} of {n_pairs:,}"
     figures = [
-        Fact("resolved", "Neighbours told apart", n_pairs - len(ranking.close), told, detail="next in the ranking")
+        Fact("resolved", "Neighbours told apart", n_pairs - len(ranking.close), separated, detail="next in the ranking")
     ]
     if ranking.has_workers and n_judges > 1:
         figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {plural(n_judges, 'judge')}"))

@@ -53,7 +53,7 @@ from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.estimator import LatentEstimator
-from ..inference.features import Guided
+from ..inference.features import FeatureFit
 from ..inference.hidden_answers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -116,7 +116,7 @@ def calibrate(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
-    opinion: Guided | None = None,
+    opinion: FeatureFit | None = None,
     before: Calibrated | None = None,
 ) -> tuple[Calibrated, Floats]:
     """Calibrate the posteriors of a fit.
@@ -222,7 +222,7 @@ def calibrate(
 
 
 def limit_power(
-    observations: Observations, left_out: Floats, opinion: Guided, calibration: Calibration, log_weights: Floats
+    observations: Observations, left_out: Floats, opinion: FeatureFit, calibration: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
     """The power, and the log weights, after a classifier has judged how sure posteriors may be."""
     rows = np.flatnonzero(np.diff(observations.responses.offsets)[opinion.item] > 0)
@@ -285,8 +285,8 @@ def find_span_confidence(
     """The confidence of each span among the labels of a chain."""
     from ..inference.chains import follow_labels
 
-    goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
+    continues = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     statistics = fit.statistics if left_out else None
-    parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)
+    parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, continues)
     probability = find_run_probabilities(parts, find_runs(codes, classes, sequence))
     return raise_to(np.column_stack([probability, 1 - probability]), power)[:, 0]

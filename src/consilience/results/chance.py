@@ -145,12 +145,12 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
     array([0.  , 0.  , 0.65])
     """
     n_workers, n_labels, n_classes = counts.shape
-    told = np.full(n_workers, np.nan)
+    chance = np.full(n_workers, np.nan)
     known = counts.sum(axis=(1, 2)) > 0
     if silent:
         known &= (counts.sum(axis=2) > 0).sum(axis=1) > 1
     if min(n_labels, n_classes) < 2 or not known.any():
-        return told
+        return chance
     total = counts[known].sum(axis=0)
     crowd = (total + 1e-9) / (total + 1e-9).sum(axis=0)
     named = class_of_label[:, None] == np.arange(n_classes)
@@ -176,8 +176,8 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
                 logs.append(all_of_class + sum_by(worker, gains, len(table)))
             evidence.append(logsumexp(logs, axis=0) - np.log(len(several)))
         odds.append(evidence[0] - evidence[1])
-    told[known] = learn_share(np.concatenate(odds))
-    return told
+    chance[known] = learn_share(np.concatenate(odds))
+    return chance
 
 
 def pool_chance(chances: Sequence[Floats]) -> Floats:
@@ -195,11 +195,11 @@ def pool_chance(chances: Sequence[Floats]) -> Floats:
     odds, known = np.zeros(len(chances[0])), np.zeros(len(chances[0]), bool)
     by_chance, by_skill = SHARE_PRIOR
     for each in chances:
-        told = ~np.isnan(each)
-        probability = np.clip(each[told], LEAST_CHANCE, 1 - LEAST_CHANCE)
-        share = (probability.sum() + by_chance) / (told.sum() + by_chance + by_skill)
-        odds[told] += np.log(probability) - np.log1p(-probability) - np.log(share) + np.log1p(-share)
-        known |= told
+        is_known = ~np.isnan(each)
+        probability = np.clip(each[is_known], LEAST_CHANCE, 1 - LEAST_CHANCE)
+        share = (probability.sum() + by_chance) / (is_known.sum() + by_chance + by_skill)
+        odds[is_known] += np.log(probability) - np.log1p(-probability) - np.log(share) + np.log1p(-share)
+        known |= is_known
     chance = np.full(len(odds), np.nan)
     if known.any():
         chance[known] = learn_share(odds[known])
@@ -222,8 +222,8 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     """
     named = np.flatnonzero(workers.class_of_label >= 0)
     figures = np.full((len(counts), len(FIGURES)), np.nan)
-    told = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)
-    if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_LEVELS or not len(told):
+    judged = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)
+    if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_LEVELS or not len(judged):
         return figures
 
     # The logarithms of what types answer to a class that is drawn, (B, S E, L' K).
@@ -248,7 +248,7 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
 
     # What is learned of the crowd: mean and variance of biases, and the shares of pairs of spread and carelessness.
     size = max(1, MOST_TYPES // logs[..., 0].size)
-    likelihood = weigh(told[np.linspace(0, len(told) - 1, min(size, len(told))).astype(np.int64)])
+    likelihood = weigh(judged[np.linspace(0, len(judged) - 1, min(size, len(judged))).astype(np.int64)])
     n, mean, variance, shares = len(likelihood), 0.0, 1.0, np.full(logs.shape[1], 1 / logs.shape[1])
     for _ in range(CROWD_ROUNDS):
         density = density_around(mean, variance)
@@ -264,8 +264,8 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     # The figures of each rater. A bias stands for all that are nearest to it.
     density, half = density_around(mean, variance), (biases[1] - biases[0]) / 2
     edges = np.append(biases - half, biases[-1] + half) - mean
-    for first in range(0, len(told), size):
-        part = told[first : first + size]
+    for first in range(0, len(judged), size):
+        part = judged[first : first + size]
         likelihood = weigh(part)
         of_bias = (likelihood @ shares) * density
         of_bias /= of_bias.sum(axis=1, keepdims=True)

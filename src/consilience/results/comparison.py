@@ -519,10 +519,10 @@ class GraphCheck:
         if self.sound:
             verdict = "The graph is informative about these labels: neighbouring items agree more than by chance"
             return f"{verdict} ({agreement}). {changes} {self.describe_errors()}"
-        told = f"The graph may not be informative about these labels: {self.describe_doubt()}. {changes}"
+        text = f"The graph may not be informative about these labels: {self.describe_doubt()}. {changes}"
         if self.silent:
-            told = f"The graph has almost no effect on these labels ({'; '.join(filter(None, (coupling, agreement)))})."
-        return f"{told} {CHECK_IDS}" if self.measured and not self.agrees else told
+            text = f"The graph has almost no effect on these labels ({'; '.join(filter(None, (coupling, agreement)))})."
+        return f"{text} {CHECK_IDS}" if self.measured and not self.agrees else text
 
     def describe_agreement(self) -> str:
         """The agreement of neighbours, and its standard error, in words; nothing if it was not measured."""

@@ -388,7 +388,7 @@ def weigh_evidence(
         silence = weight @ impossible[:, -1] - near.weights(here) @ impossible[near.worker[here], -1]
         others.append(("silence", f"silence of {plural(n_silent, 'worker')}", silence))
         others.append(("votes", "share of the votes", Observations(near).lay_out(workers)[0].anchor[place]))
-    used = result.guidance is not None and result.guidance.findings.used
+    used = result.feature_result is not None and result.feature_result.findings.used
     content = ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
     if result.given.log_prior is not None:
         others.append((*content, np.maximum(result.given.log_prior[row], LOG_IMPOSSIBLE)))

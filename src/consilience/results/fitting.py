@@ -86,13 +86,13 @@ def make_observations(
         if before is None:
             observations = replace(observations, features=given)
         else:
-            guidance = before.need_guidance()
-            rows = given.select(guidance.names, guidance.findings.n_features)
-            if guidance.findings.used:
-                guide = guidance.guide
-                assert guide is not None
+            feature_result = before.need_features()
+            rows = given.select(feature_result.names, feature_result.findings.n_features)
+            if feature_result.findings.used:
+                classifier = feature_result.classifier
+                assert classifier is not None
                 observations = observations.with_priors(
-                    items.ItemPriors(given.item, guide.find_priors(rows)), guide.shares
+                    items.ItemPriors(given.item, classifier.find_priors(rows)), classifier.shares
                 )
     classes = r.classes if before is None else before.names.classes
     return observations if gold is None else replace(observations, gold=match_gold(gold, r, classes))
@@ -128,11 +128,11 @@ def fit_model(
     count_copies_once: bool = False,
     source_kind: str | None = None,
 ) -> Result:
-    """What a model finds in a source; the nodes of the graph are its items.
+    """The result of a model for observations; the nodes of the graph are their items.
 
     Parameters
     ----------
-    model, source, graph, engine
+    model, observations, graph, engine
         The parameters, what is fitted, and where.
     copies : list of list of int, optional
         Groups of workers who copy each other. They are looked for if they are not given.
@@ -294,9 +294,9 @@ class Others:
         workers = kind.of(r, class_of_label, len(names.classes), result.takes_silence)
         check_matrices(result.model, workers, r, PREDICTION_TABLES)
         factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), self.worker, label))
-        source = replace(self.observations, responses=r).with_classes(names.classes)
+        observations = replace(self.observations, responses=r).with_classes(names.classes)
         with open_engine(engine) as opened, keep_to(r.memory):
-            placed = list(opened.place(source.lay_out(workers, anchored)))
+            placed = list(opened.place(observations.lay_out(workers, anchored)))
             if decodes:
                 return decode_labels(opened, placed, factors, structure), 0.0
             return infer_posterior(opened, placed, factors, structure, links)

@@ -167,7 +167,7 @@ class Sums(NamedTuple):
 # ------------------------------------------------------------------------------------------- what judges the answers
 
 
-def find_judged(r: Answers, gold: Gold | None, graph: Graph | None) -> Truths:
+def find_checked(r: Answers, gold: Gold | None, graph: Graph | None) -> Truths:
     """To which items an answer is judged by something else: another worker's, neighbours, or a known label.
 
     A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
@@ -189,7 +189,7 @@ def are_checked(r: Answers, gold: Gold | None, is_linked: bool) -> bool:
     n_known = 0 if gold is None else gold.n_known
     if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
         return True
-    n_checked = np.count_nonzero(find_judged(r, None, None))
+    n_checked = np.count_nonzero(find_checked(r, None, None))
     return bool(n_checked >= max(LEAST_CHECKED * n_answered, 1))
 
 
@@ -218,7 +218,7 @@ def gather_estimates(
         learned.structure.mean,
         np.asarray(prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
-        find_judged(r, observations.gold, problem.graph),
+        find_checked(r, observations.gold, problem.graph),
         np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0),
     )
 

@@ -25,7 +25,7 @@ from ..answers.items import Gold
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Learned, Names, expect_from_votes
-from ..inference.features import ComparedOpinions, FeatureFindings, Guide
+from ..inference.features import ComparedOpinions, FeatureClassifier, FeatureFindings
 from ..inference.hidden_answers import CouplingScore
 from ..inference.labels import (
     HIGH,
@@ -197,12 +197,12 @@ class Course(NamedTuple):
     smoothing: tuple[float, float] | None = None
 
 
-class Guidance(NamedTuple):
+class FeatureResult(NamedTuple):
     """What features of the items were found to say."""
 
     findings: FeatureFindings
     names: list[str] | None  # None if they came without names
-    guide: Guide | None  # None if it has no say
+    classifier: FeatureClassifier | None  # None if it has no say
     opinions: ComparedOpinions | None  # of classifier and crowd
 
 
@@ -263,7 +263,7 @@ class Result:
     coupling_scores: list[CouplingScore] = field(default_factory=list)
     # Of the spans among the labels of a chain, if these are tags.
     span_confidence: Floats | None = None
-    guidance: Guidance | None = None
+    feature_result: FeatureResult | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
     voting: Observations | None = None  # of a vote: the answers as they were counted
     kind: AnyKind = TABLE  # what the items are
@@ -323,11 +323,11 @@ class Result:
             "The file of this model holds no answers: it was saved with answers=False.", "Fit the model again."
         )
 
-    def need_guidance(self) -> Guidance:
+    def need_features(self) -> FeatureResult:
         """What features were found to say, if there were any."""
-        if self.guidance is None:
+        if self.feature_result is None:
             raise NotFittedError(f"This {self.model} was fitted without features.", Sentence("Fit it with {features}."))
-        return self.guidance
+        return self.feature_result
 
     @property
     def n_calibrating(self) -> int | None:
@@ -337,7 +337,7 @@ class Result:
         )
 
     @property
-    def told_confidence(self) -> float | None:
+    def reported_confidence(self) -> float | None:
         """The mean probability of the labels; None if it is `withheld`."""
         return None if self.withheld else self.labels.mean_confidence
 

@@ -319,7 +319,7 @@ def describe_model(
     result: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
 ) -> dict[str, Any]:
     """What is written of a model of labels; see `Model.save`."""
-    guidance, r, graph = result.guidance, result.given.answers, result.given.graph
+    feature_result, r, graph = result.feature_result, result.given.answers, result.given.graph
     given = result.given._replace(answers=None, graph=None)
     if answers and r is not None:
         place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
@@ -327,7 +327,9 @@ def describe_model(
         if graph is not None:
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
-    kept = replace(result, kind=result.kind.to_saved(texts), guidance=guidance, estimates=result.learned, given=given)
+    kept = replace(
+        result, kind=result.kind.to_saved(texts), feature_result=feature_result, estimates=result.learned, given=given
+    )
     plain = {name: to_plain(name, value) for name, value in parameters.items()}
     return {"model": result.model, "parameters": plain, "fusion": kept}
 

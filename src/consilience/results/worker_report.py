@@ -59,7 +59,7 @@ from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_
 from ..kernels import Floats, Integers, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
 from .intervals import find_voter_intervals, informativeness
-from .result import Guidance, Labels, Result, weigh_copies
+from .result import FeatureResult, Labels, Result, weigh_copies
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -123,7 +123,7 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
 
     # Who is judged by nothing else. Where it cannot be told, everybody is judged.
     unjudged = np.full(n_workers, not result.checked)
-    knows_more = result.guidance is not None or result.given.has_priors
+    knows_more = result.feature_result is not None or result.given.has_priors
     if result.checked and result.chance is not None and not (knows_more or takes_silence):
         unjudged = (n_answers > 0) & np.isnan(result.chance) & (min(len(names.labels), len(prior)) > 1)
 
@@ -370,14 +370,20 @@ def tabulate_drift(result: Result, accuracy: Floats) -> dict[str, Column]:
     )
     margin = DOUBT * np.abs(hardness[1::2] - hardness[::2])
     reach = stdtrit(freedom, 1 - LEVEL / 2) * error + margin
-    told = last - first
+    difference = last - first
     # What was cut off at 0 or 1 must not lie outside.
-    low = np.minimum(np.clip(change - reach, -1.0, 1.0), told)
-    high = np.maximum(np.clip(change + reach, -1.0, 1.0), told)
+    low = np.minimum(np.clip(change - reach, -1.0, 1.0), difference)
+    high = np.maximum(np.clip(change + reach, -1.0, 1.0), difference)
     fall = np.divide(np.maximum(-change - margin, 0.0), error, out=np.zeros(n_workers), where=enough & (error > 0))
     falls = reject(np.where(enough, stdtr(freedom, -fall), 1.0), int(enough.sum()))
-    falls &= enough & (high < 0) & (told <= -LEAST_FALL)
-    figures = {"accuracy_first": first, "accuracy_last": last, "change": told, "change_low": low, "change_high": high}
+    falls &= enough & (high < 0) & (difference <= -LEAST_FALL)
+    figures = {
+        "accuracy_first": first,
+        "accuracy_last": last,
+        "change": difference,
+        "change_low": low,
+        "change_high": high,
+    }
     remarks = [
         f"accuracy falls from {early:.0%} to {late:.0%}" if falls[m] else ""
         for m, (early, late) in enumerate(zip(first.tolist(), last.tolist(), strict=True))
@@ -444,9 +450,9 @@ def place_remark(remark: str) -> int:
     return next(n for n, name in enumerate(ATTENTION) if remark == name or (name and remark.startswith(name)))
 
 
-def list_disagreements(guidance: Guidance, labels: Labels, n: int | None) -> dict[str, Column]:
+def list_disagreements(feature_result: FeatureResult, labels: Labels, n: int | None) -> dict[str, Column]:
     """The columns of a table of items for which classifier and crowd call for different labels; empty without one."""
-    opinions, classes = guidance.opinions, labels.classes
+    opinions, classes = feature_result.opinions, labels.classes
     differ = item = np.empty(0, np.int64)
     columns = dict.fromkeys(("crowd", "classifier"), (item, np.empty(0)))
     if opinions is not None:

@@ -167,7 +167,7 @@ class IndependentParameters(StructureParameters):
         n_classes = evidence.shape[1]
         mass = np.zeros(n_classes)
         log_normaliser = normalise_items(
-            evidence, self.weights, block.told, mass, width_of(n_classes, block.total_size)
+            evidence, self.weights, block.answered, mass, width_of(n_classes, block.total_size)
         )
         return Summary(log_normaliser, mass)
 
@@ -202,4 +202,4 @@ class Independent(Structure):
 
     def summarise(self, block: Block, posterior: Floats) -> Summary:
         """The summary of one block's posteriors that came from elsewhere, such as vote shares."""
-        return Summary(0.0, (posterior[block.told] if len(block.told) else posterior).sum(axis=0))
+        return Summary(0.0, (posterior[block.answered] if len(block.answered) else posterior).sum(axis=0))

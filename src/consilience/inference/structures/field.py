@@ -191,8 +191,10 @@ def weight_unit(weights: Floats) -> float:
     >>> weight_unit(np.array([0.5, 1.0, 2.0])), weight_unit(np.array([4096.0, 4096.0, 0.0]))
     (1.0, 4096.0)
     """
-    heard = weights[weights > 0]
-    return float(2.0 ** np.clip(np.log2(heard).mean(), np.log2(LEAST_UNIT), np.log2(MOST_UNIT))) if len(heard) else 1.0
+    linked = weights[weights > 0]
+    return (
+        float(2.0 ** np.clip(np.log2(linked).mean(), np.log2(LEAST_UNIT), np.log2(MOST_UNIT))) if len(linked) else 1.0
+    )
 
 
 def most_weight(weights: Floats, coupling: float | None) -> float:
@@ -278,8 +280,8 @@ def run_belief_propagation(
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.zeros_like(unary)
     # What a message counts is up to the node that hears it.
-    heard = graph.weights[graph.reverse_edges] if graph.directed else graph.weights
-    links, width = (graph.offsets, heard, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
+    weights = graph.weights[graph.reverse_edges] if graph.directed else graph.weights
+    links, width = (graph.offsets, weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:
         for order in (graph.outward_order[::-1].copy(), graph.outward_order):
             sweep_messages(order, *links, unary, coupling, 0.0, sent, beliefs, width)

@@ -89,8 +89,8 @@ class Sets(Structure):
 
 def sum_up(block: Block, fitting: Floats, log_normaliser: float) -> SetsSummary:
     """Expected counts of things whose tags fit with some probability, (n, T); those without answers do not count."""
-    if len(block.told):
-        fitting = fitting[block.told.reshape(fitting.shape).any(axis=1)]
+    if len(block.answered):
+        fitting = fitting[block.answered.reshape(fitting.shape).any(axis=1)]
     n_fitting = float(fitting.sum())
     mass = np.array([fitting.size - n_fitting, n_fitting])
     return SetsSummary(log_normaliser, mass, fitting.sum(axis=0))

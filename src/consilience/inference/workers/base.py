@@ -113,7 +113,7 @@ class Prior(NamedTuple):
         """
         return self.learns and (iteration in LEARNING or (iteration == 1 and self.types is not None))
 
-    def settle(self) -> Prior:
+    def fixed(self) -> Prior:
         """A prior that is not learned again, for other answers of the same workers."""
         types = None if self.types is None else self.types._replace(likely=None)
         return self._replace(parts=None, types=types, learns=False)

@@ -71,15 +71,15 @@ class TagWorkers(TypedWorkers):
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
-        given, more = self._hear_others(counts, prior)
+        given, more = self._condition_on_tags(counts, prior)
         distributions = super().update(counts, given)
         return distributions._replace(bound=distributions.bound + more)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """The counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
-        return super().counted(counts, self._hear_others(counts, prior)[0])
+        return super().counted(counts, self._condition_on_tags(counts, prior)[0])
 
-    def _hear_others(self, counts: Floats, prior: Prior) -> tuple[Prior, float]:
+    def _condition_on_tags(self, counts: Floats, prior: Prior) -> tuple[Prior, float]:
         """The prior of each worker and tag given the other tags, and what that adds to the bound."""
         evidence, skills = self._weigh(counts, types_of(prior))
         likely, log_evidence = expect_types(evidence, skills)
