@@ -208,7 +208,7 @@ STATEMENTS = [
     ("README.md", "it finds that the chain adds nothing", lambda: chain("sleep", LEARNED, "coupling") == 0),
     (
         "docs/reproduction.md",
-        "we find its numbers again to within .01",
+        "we find its numbers again to within 0.01",
         lambda: count_others("Sentence polarity") == 0,
     ),
     (
