@@ -32,6 +32,7 @@ install: $(STAMPS)/dev  ## fill .venv with the package (editable), all extras, a
 
 demo: $(STAMPS)/core  ## run the main job on built-in data, and write demo-answers.csv and demo-report.html
 	@$(BIN)/consilience demo $(ARGS)
+	@echo; echo "To use consilience in this shell: . $(BIN)/activate"
 
 test: $(STAMPS)/test  ## run the tests, the doctests among them
 	@$(PYTEST) $(ARGS)
