@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from consilience import limits
+from consilience.answers import answers as responses
 from consilience.answers import columns as vocabulary
 from consilience.answers.answers import Answers
-from consilience.answers.columns import encode_in_order_of_appearance, encode_sorted
+from consilience.answers.columns import encode_in_order_of_appearance, encode_sorted, order_by
 from consilience.errors import InputError
-from consilience.kernels import columns as column_kernels
-from consilience.kernels.columns import order_by
 
 
 def encode_slowly(values):
@@ -40,8 +42,22 @@ def columns():
     }
 
 
+@pytest.fixture(params=["few", "many", "many, by three threads"])
+def by_size(request, monkeypatch):
+    """Tables of this size, as if they were small and as if they were large."""
+    many = 10**9 if request.param == "few" else 1
+    for module in (vocabulary, responses):
+        monkeypatch.setattr(module, "MANY", many)
+    monkeypatch.setattr(vocabulary, "ROWS_PER_THREAD", 100)
+    monkeypatch.setattr(vocabulary, "AT_ONCE", 300)
+    monkeypatch.setenv("CONSILIENCE_THREADS", "3" if "three" in request.param else "1")
+    share = partial(limits.side_by_side, least=1)
+    for module in (vocabulary, responses):
+        monkeypatch.setattr(module, "side_by_side", lambda work, n, least=1: share(work, n))
+
+
 @pytest.mark.parametrize("name", [*columns()])
-def test_codes_are_in_order_of_appearance(name):
+def test_codes_are_in_order_of_appearance(name, by_size):
     column = columns()[name]
     codes, values = encode_in_order_of_appearance(column)
     expected_codes, expected_values = encode_slowly(column.to_pylist())
@@ -55,20 +71,15 @@ def test_codes_are_in_order_of_appearance(name):
         assert values[codes].tolist() == column.to_pylist()
 
 
-def test_orders_are_stable(monkeypatch):
+def test_orders_are_stable(by_size):
     keys = np.random.default_rng(7).integers(0, 70, 3000).astype(np.int32)
-    for large in (0, 10**9):
-        monkeypatch.setattr(column_kernels, "LARGE", large)
-        order, offsets = order_by(keys, 75)
-        assert order.tolist() == sorted(range(3000), key=lambda place: keys[place])
-        assert offsets.tolist() == [int((keys < key).sum()) for key in range(76)]
+    order, offsets = order_by(keys, 75)
+    assert order.tolist() == sorted(range(3000), key=lambda place: keys[place])
+    assert offsets.tolist() == [int((keys < key).sum()) for key in range(76)]
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize("many", [1, 10**9])
-def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch):
-    monkeypatch.setattr(vocabulary, "MANY", many)
-    monkeypatch.setattr(column_kernels, "LARGE", many)
+def test_tables_are_read_the_same_way_however_large(by_size, shuffled):
     rng = np.random.default_rng(9)
     rows = [(i * 7, f"w{w}", (i + w) % 3, rng.uniform(0.1, 1)) for i in range(60) for w in range(i % 4 + 1)]
     rows = [rows[i] for i in rng.permutation(len(rows))] if shuffled else rows

@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import oracles
+from consilience.answers import columns
+from consilience.answers.columns import order_by
 from consilience.inference import fit_distributions
-from consilience.kernels import LARGE, MOST_UNROLLED, columns, freeze, width_of
+from consilience.kernels import LARGE, MOST_UNROLLED, freeze, width_of
 from consilience.kernels.answers import (
     SMALLEST,
     add_expectations,
@@ -22,7 +24,6 @@ from consilience.kernels.answers import (
     multiply_rows,
     normalise_items,
 )
-from consilience.kernels.columns import order_by
 from effort import examples
 
 NO_WEIGHT = freeze(np.empty(0))
@@ -282,7 +283,7 @@ def test_mode_of_counts(smoothing):
 @pytest.fixture(params=["few", "many"])
 def by_size(request, monkeypatch):
     """Take the way of few keys, which is NumPy's, or of many, which is compiled."""
-    monkeypatch.setattr(columns, "LARGE", 10**9 if request.param == "few" else 0)
+    monkeypatch.setattr(columns, "MANY", 10**9 if request.param == "few" else 1)
 
 
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])

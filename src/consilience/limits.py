@@ -12,17 +12,20 @@ import math
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from .errors import InputError, ParameterError, Sentence
 
 if TYPE_CHECKING:  # the command line shows its help in an instant, without NumPy
     from numpy.typing import DTypeLike, NDArray
+
+Outcome = TypeVar("Outcome")
 
 NUMBER = 8  # bytes of a float64 or an int64
 _CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -178,6 +181,26 @@ def count_threads() -> int:
     if not text.isdigit() or int(text) < 1:
         raise ParameterError(f"$CONSILIENCE_THREADS must be a whole number >= 1. Got {text!r} instead.")
     return int(text)
+
+
+# A thread is worth starting for so many rows.
+ROWS_PER_THREAD = 1 << 18
+
+
+def side_by_side(work: Callable[[int, int], Outcome], n: int, least: int = ROWS_PER_THREAD) -> list[Outcome]:
+    """What `work(start, stop)` returns for parts of 0, ..., n - 1, in order; each part has a thread of its own.
+
+    There are as many parts as threads, and each has at least `least` numbers. So results must not depend on the parts.
+
+    >>> side_by_side(lambda start, stop: stop - start, 10)
+    [10]
+    """
+    n_parts = max(1, min(count_threads(), n // max(least, 1)))
+    cuts = [n * part // n_parts for part in range(n_parts + 1)]
+    if n_parts == 1:
+        return [work(0, n)]
+    with ThreadPoolExecutor(n_parts) as pool:
+        return list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 def format_bytes(n_bytes: float) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, parameter_error, plural
 from ..kernels import Floats, Integers, Truths, freeze
-from ..limits import allocate, release_mapped
+from ..limits import allocate, release_mapped, side_by_side
 from ..options import check, to_floats
 from . import MATRIX, translate
 from .classes import (
@@ -360,10 +360,8 @@ class Answers:
             declares_order=ordered is not None,
         )
         del codes, who
-        pairs = np.sort(answers.item_of_answer() * answers.n_workers + answers.worker)
-        if (pairs[1:] == pairs[:-1]).any():
+        if answers.have_repeated():
             answers = resolve_duplicates(answers, duplicates, about, table)
-        del pairs
 
         # What can be true, and what looks like a slip.
         levels = answers.labels if is_scale and classes is None else classes
@@ -646,6 +644,18 @@ class Answers:
         codes = np.sort(self.owners_of(item) * self.n_workers + worker)
         owner = codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]] // self.n_workers
         return np.asarray(count_codes(owner, self.n_items if self.sequences is None else len(self.sequences)) > 1)
+
+    def have_repeated(self) -> bool:
+        """Whether a worker has answered an item more than once."""
+        if self.n_responses < MANY:  # nothing need be compiled for so few
+            pairs = np.sort(self.item_of_answer() * self.n_workers + self.worker)
+            return bool((pairs[1:] == pairs[:-1]).any())
+        from ..kernels.columns import have_repeated
+
+        def find(start: int, stop: int) -> bool:
+            return have_repeated(self.offsets, self.worker, start, stop, np.full(self.n_workers, -1, np.int32))
+
+        return any(side_by_side(find, self.n_items))
 
     def key_columns(self) -> dict[str, Column]:
         """What identifies an item, as named columns: item, or sequence and position, and what these consist of.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, Flag
 from typing import Any, TypeAlias
@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
-from ..kernels import Integers, Truths
+from ..kernels import Integers, Truths, freeze
+from ..limits import ROWS_PER_THREAD, side_by_side
 
 Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]
@@ -252,6 +253,8 @@ MANY = 100_000
 VERY_MANY, MOST_NARROW = 1_000_000, 127
 # So many codes are counted together.
 AT_ONCE = 1 << 17
+# Whole numbers are coded by a table of at most so many entries per row.
+MOST_VALUES = 2
 
 
 def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
@@ -270,8 +273,62 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
             return indices, values
         codes, seen = encode_in_order_of_appearance(column.indices)
         return codes, values[seen]
+    found = _encode_numbers(column, False)
+    if found is not None:
+        return found
     encoded = pc.dictionary_encode(column)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
+
+
+def _encode_numbers(column: pa.Array, by_value: bool) -> tuple[Codes, Values] | None:
+    """Many whole numbers, coded by a table of all values between the lowest and the highest; None for other columns.
+
+    Distinct values are sorted (`by_value`), or in order of first appearance.
+    """
+    n = len(column)
+    if n < MANY or not pa.types.is_signed_integer(column.type) or column.null_count:
+        return None
+    from ..kernels.columns import find_first_rows, number_marked, recode
+
+    values = column.to_numpy()
+    low, high = int(values.min()), int(values.max())
+    size = high - low + 1
+    if size > MOST_VALUES * n:
+        return None
+    first, numbers, codes = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(n, np.int32)
+    marked = np.zeros(0 if by_value else n, bool)
+
+    def cut(start: int, stop: int) -> Iterator[tuple[slice, Any]]:
+        """A few rows at a time, in the one type that kernels are compiled for."""
+        for begin in range(start, stop, AT_ONCE):
+            rows = slice(begin, min(begin + AT_ONCE, stop))
+            yield rows, freeze(values[rows].astype(np.int64))
+
+    def find_first(start: int, stop: int) -> None:
+        first[start:stop] = -1
+        for rows, part in cut(0, n):
+            find_first_rows(part, low, start, stop, rows.start, first)
+        if not by_value:
+            marked[first[start:stop][first[start:stop] >= 0]] = True
+
+    def number_in_order(start: int, stop: int) -> None:
+        number = int(np.count_nonzero(marked[:start]))
+        for rows, part in cut(start, stop):
+            number_marked(part, low, freeze(marked[rows].copy()), number, numbers)
+            number += int(np.count_nonzero(marked[rows]))
+
+    def write_codes(start: int, stop: int) -> None:
+        for rows, part in cut(start, stop):
+            recode(part, low, numbers, codes[rows])
+
+    side_by_side(find_first, size, share_of(size, n))
+    if by_value:
+        seen = np.flatnonzero(first >= 0)
+        numbers[seen] = np.arange(len(seen))
+    else:
+        side_by_side(number_in_order, n)
+    side_by_side(write_codes, n)
+    return codes, (seen + low).astype(values.dtype) if by_value else values[marked]
 
 
 def are_in_order(codes: Integers) -> bool:
@@ -326,6 +383,9 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
         indices, values = column.indices.to_numpy(zero_copy_only=False), to_values(column.dictionary)
         seen = count_codes(indices, len(values)) > 0
         return (indices, values) if seen.all() and indices.dtype == np.int32 else keep_values(indices, values, seen)
+    found = None if isinstance(column, np.ndarray) else _encode_numbers(column, True)
+    if found is not None:
+        return found
     codes, values = encode_in_order_of_appearance(column)
     order = sorted_order(values)
     rank = np.empty(len(values), np.int32)
@@ -373,13 +433,72 @@ def sort_rows(
     item: Integers, n_items: int, worker: Codes, label: Codes, *others: Any
 ) -> tuple[Indices, Codes, Codes, list[Any]]:
     """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
-    from ..kernels.columns import find_offsets, order_by
 
-    if np.all(item[:-1] <= item[1:]):
+    def are_sorted(start: int, stop: int) -> bool:
+        return bool(np.all(item[start:stop] <= item[start + 1 : stop + 1]))
+
+    if all(side_by_side(are_sorted, max(len(item) - 1, 0))):
         # Sorted by item already, as most tables are: nothing to move.
         return find_offsets(item, n_items), worker, label, list(others)
     order, offsets = order_by(item, n_items)
-    return offsets, worker[order], label[order], [None if each is None else each[order] for each in others]
+    return offsets, take_rows(worker, order), take_rows(label, order), [take_rows(each, order) for each in others]
+
+
+def find_offsets(keys: Integers, n_keys: int) -> Indices:
+    """Where each key 0..n_keys-1 begins among the sorted keys, and where the last one ends."""
+    if len(keys) < MANY:
+        counts = np.bincount(keys, minlength=n_keys)
+    else:
+        from ..kernels.columns import count_keys
+
+        counts = np.zeros(n_keys, np.int64)
+        side_by_side(lambda start, stop: count_keys(keys, start, stop, counts), n_keys, share_of(n_keys, len(keys)))
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def order_by(keys: Integers, n_keys: int) -> tuple[Integers, Indices]:
+    """Return (order, offsets): the stable order that sorts `keys`, and where each key 0..n_keys-1 begins in it.
+
+    A sort by counting, in which each thread has a range of keys.
+
+    >>> order_by(np.array([1, 0, 1]), 2)
+    (array([1, 0, 2]), array([0, 1, 3]))
+    """
+    offsets = find_offsets(keys, n_keys)
+    if len(keys) < MANY:
+        return np.argsort(keys, kind="stable"), offsets
+    from ..kernels.columns import place_rows
+
+    order: Any = np.empty(len(keys), np.int32 if len(keys) < 1 << 31 else np.int64)
+    places = offsets[:-1].copy()
+
+    def place(start: int, stop: int) -> None:
+        """Fill the part of the order that begins with the first key in it."""
+        begin, end = np.searchsorted(offsets[:-1], (start, stop)).tolist()
+        place_rows(keys, begin, end, places, order)
+
+    side_by_side(place, len(keys))
+    return order, offsets
+
+
+def take_rows(values: Any, order: Integers) -> Any:
+    """The rows of an array in this order; None stays None."""
+    if values is None:
+        return None
+    taken = np.empty((len(order), *values.shape[1:]), values.dtype)
+
+    def take(start: int, stop: int) -> None:
+        for first in range(start, stop, AT_ONCE):  # NumPy copies short indices
+            rows = slice(first, min(first + AT_ONCE, stop))
+            np.take(values, order[rows], axis=0, out=taken[rows], mode="clip")
+
+    side_by_side(take, len(order))
+    return taken
+
+
+def share_of(n_values: int, n_rows: int) -> int:
+    """So many values make a thread worth starting if rows are shared by their values."""
+    return max(1, n_values * ROWS_PER_THREAD // n_rows)
 
 
 def lookup(values: Values, column: Column) -> Indices:

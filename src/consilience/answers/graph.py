@@ -25,6 +25,7 @@ from .columns import (
     find_missing,
     join_columns,
     lookup,
+    order_by,
     to_column,
     to_values,
 )
@@ -423,7 +424,6 @@ class Graph:
         and therefore near each other in memory, nodes are in the order of their ids' hashes. Within longer runs of a
         large graph, nodes of one colour come before those of the next, and no two of one colour are neighbours.
         """
-        from ..kernels.columns import order_by
         from ..kernels.graph import pick_colours
 
         n, by_hash = self.n_items, np.argsort(hash_ids(self.items), kind="stable")
@@ -520,7 +520,6 @@ class Graph:
 
 def order_outward(graph: Graph, starts: Indices) -> Indices:
     """All nodes, outward from the one of each component that comes first in `starts`."""
-    from ..kernels.columns import order_by
     from ..kernels.graph import find_levels
 
     levels = find_levels(graph.offsets, graph.neighbours, starts)[0][starts]

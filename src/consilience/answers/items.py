@@ -63,6 +63,7 @@ from .columns import (
     join_columns,
     lookup,
     name_composite,
+    order_by,
     plain_labels,
     spell_surrogates,
     to_column,
@@ -131,8 +132,6 @@ def encode_items(columns: list[Column], named: list[Column] | None, source: str)
     source : str
         What messages call the table of rows.
     """
-    from ..kernels.columns import order_by
-
     owner, ids = encode_in_order_of_appearance(columns[0])
     n_rows = len(owner)
     if named is not None and (len(columns) == 1 or len(named[0])):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
+from ..answers.columns import order_by
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..errors import DataWarning, warn
 from ..kernels import Floats, Integers
@@ -185,8 +186,6 @@ def learn_moments(
 
 def lay_out(responses: Answers) -> Layout:
     """Sort answers by worker, and find which items were answered by the same set of workers."""
-    from ..kernels.columns import order_by
-
     n_workers = responses.n_workers
     item = responses.item_of_answer()
     order, worker_offsets = order_by(responses.worker, n_workers)

@@ -1,7 +1,7 @@
 """Hashes and orders of large columns.
 
-Hashes of texts and of whole numbers are the same on every machine. Sorting and searching are linear in the number of
-integers. NumPy does it where there are few, so that nothing need be compiled for them.
+Hashes of texts and of whole numbers are the same on every machine. NumPy does it where there are few, so that nothing
+need be compiled for them. Other kernels work on a part of the keys, so that threads share the work.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import LARGE, Integers, read_only
+from . import LARGE, Codes, Integers, Truths, read_only
 from .compile import kernel
 
 Hashes = NDArray[np.uint64]
@@ -63,18 +63,59 @@ def mix_bits(hashes: Hashes) -> None:
     hashes ^= hashes >> np.uint64(31)
 
 
-def order_by(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
-    """Return (order, offsets): the stable order that sorts `keys`, and where each key 0..n_keys-1 begins in it."""
-    if keys.size < LARGE:
-        return np.argsort(keys, kind="stable"), find_offsets(keys, n_keys)
-    from scipy.sparse import csr_array
+@kernel
+def find_first_rows(values: Integers, low: int, begin: int, end: int, row: int, first: Codes) -> None:
+    """Write into first[v], unless it is there, the first row with values[i] = low + v, for begin <= v < end.
 
-    # To columns from rows, each of which holds its own number: a sort by counting.
-    rows = (np.arange(keys.size), keys, np.arange(keys.size + 1))
-    columns = csr_array(rows, shape=(keys.size, n_keys)).tocsc()
-    return columns.data, columns.indptr.astype(np.int64)
+    Missing rows are -1. values[0] is in the row `row`.
+    """
+    for i in range(values.size):
+        v = values[i] - low
+        if begin <= v < end and first[v] < 0:
+            first[v] = row + i
 
 
-def find_offsets(keys: Integers, n_keys: int) -> Integers:
-    """Return where each key 0..n_keys-1 begins among the sorted keys, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=n_keys))])
+@kernel
+def number_marked(values: Integers, low: int, marked: Truths, number: int, numbers: Codes) -> None:
+    """Write number, number + 1, ... into numbers[values[i] - low] of the marked rows i."""
+    for i in range(values.size):
+        if marked[i]:
+            numbers[values[i] - low] = number
+            number += 1
+
+
+@kernel
+def recode(values: Integers, low: int, numbers: Codes, codes: Codes) -> None:
+    """Write codes[i] = numbers[values[i] - low]."""
+    for i in range(values.size):
+        codes[i] = numbers[values[i] - low]
+
+
+@kernel
+def count_keys(keys: Integers, begin: int, end: int, counts: Integers) -> None:
+    """Add 1 to counts[key] for each key with begin <= key < end."""
+    for row in range(keys.size):
+        key = keys[row]
+        if begin <= key < end:
+            counts[key] += 1
+
+
+@kernel
+def place_rows(keys: Integers, begin: int, end: int, places: Integers, order: Integers) -> None:
+    """Write the number of each row with begin <= key < end into `order`, at the place of its key, which moves on."""
+    for row in range(keys.size):
+        key = keys[row]
+        if begin <= key < end:
+            order[places[key]] = row
+            places[key] += 1
+
+
+@kernel
+def have_repeated(offsets: Integers, worker: Codes, begin: int, end: int, seen: Codes) -> bool:
+    """Tell whether a worker has two answers to one of the items begin..end-1; `seen` (n_workers,) is -1 at first."""
+    for i in range(begin, end):
+        for j in range(offsets[i], offsets[i + 1]):
+            if seen[worker[j]] == i:
+                return True
+            seen[worker[j]] = i
+    return False

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answers import Answers
-from ...answers.columns import Column, Values, to_column
+from ...answers.columns import Column, Values, order_by, to_column
 from ...kernels import Floats
 from .. import Distributions, fit_distributions
 from .base import Prior, WorkerModel, improve_pair
@@ -86,8 +86,6 @@ def previous_answers(responses: Answers) -> NDArray[np.int64]:
 
     Of a previous answer that was spread over several labels the last counts.
     """
-    from ...kernels.columns import order_by
-
     previous = np.full(responses.n_responses, responses.n_labels, np.int64)
     if responses.sequences is None:
         return previous
