@@ -32,7 +32,6 @@ default_role = "code"  # docstrings write names in single backquotes
 autosummary_generate = False  # the tables link to the entries on the same page
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
-autodoc_default_options = {"members": True}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

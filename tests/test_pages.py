@@ -271,3 +271,16 @@ def test_data_are_described():
 def test_pages_can_be_read_in_a_day():
     pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "reference").glob("*.md")]
     assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 36_000
+
+
+# ------------------------------------------------------------------------------------------------------- the reference
+
+
+def test_the_reference_names_what_is_public_once():
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"auto(?:class|function|module|exception):: ([\w.]+)", text)
+    assert set(cs.__all__) - {"__version__"} <= {part for name in shown for part in name.split(".")}
+    assert len(shown) == len(set(shown))
+    assert all(
+        f"reference/{page.stem}\n" in (DOCS / "api.md").read_text() for page in (DOCS / "reference").glob("*.md")
+    )
