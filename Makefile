@@ -63,9 +63,10 @@ types: $(STAMPS)/lint  ## mypy, strict
 contracts: $(STAMPS)/lint  ## who may import whom (.importlinter)
 	@$(BIN)/lint-imports --no-logo
 
-docs: $(STAMPS)/docs  ## build docs/_build/html; a warning is an error, and so is a page that is too wide for a telephone
+docs: $(STAMPS)/docs  ## build docs/_build/html; warnings, wide pages and bad style are errors
 	@$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@$(BIN)/python docs/widths.py docs/_build/html
+	@$(BIN)/python docs/style.py
 	@echo "docs: docs/_build/html/index.html"
 
 # Playwright's own Chromium comes from a server that is not a package registry, so it is the distribution's.

@@ -18,6 +18,7 @@ import pytest
 import consilience as cs
 from benchmarks import advice, gold, labelling_functions, league, real_crowds, review, soft_votes
 from command_line import run
+from docs import style
 from effort import rest_robust
 from examples.make import judge
 from real_data import needs_data
@@ -271,6 +272,63 @@ def test_data_are_described():
 def test_pages_can_be_read_in_a_day():
     pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "reference").glob("*.md")]
     assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 36_000
+
+
+# --------------------------------------------------------------------------------------------------- style and ways in
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It is 0.47, or 95%; `.47`, $.47$ and `95 %` are no prose.", []),
+        ("Fine.\n\nIt is .47 or 95 %.", [(3, "'.4': write 0.47, not .47"), (3, "'5 %': write 95%, without a space")]),
+        ("```python\nplain vote teh .5\n```\n\nTeh `teh` teh [teh](teh.md)", [(5, "'teh': spelt the")] * 2),
+        ("A Plain\nvote", []),
+        ("A Plain vote of this color", [(1, "'Plain vote': banned: majority vote"), (1, "'color': spelt colour")]),
+    ],
+)
+def test_prose_that_is_not_in_style_is_found(text, found):
+    assert style.check(text, {"teh": "the", "color": "colour"}) == found
+
+
+def test_pages_are_in_style():
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "reference").glob("*.md")]
+    assert {page.name: hits for page in pages if (hits := style.check(page.read_text("utf-8"), {}))} == {}
+
+
+# What a newcomer wants, the words that they look for in a link and in what stands beside it, and what they find.
+WANTED = [
+    ("fuse a table", "fuse table", "consilience fuse"),
+    ("merge spans of names", "NER spans", "cs.read_spans("),
+    ("rate workers", "rate workers", "worker_report()"),
+    ("ratings", "ratings scale", "ordered=True"),
+    ("soft votes", "soft votes", "from_probabilities("),
+    ("tags", "tags", "cs.read_tags("),
+    ("several questions", "several questions", "--labels"),
+    ("rankings of models", "rankings models", "consilience rank"),
+    ("judges", "judges", "examples/judges.csv"),
+    ("labelling functions", "labelling functions", 'abstain="answer"'),
+    ("masks", "masks", "cs.read_masks("),
+    ("networks", "networks", "cs.MarkovField("),
+    ("update with new answers", "update new answers", "consilience update"),
+]
+
+
+def follow(page, words):
+    """The parts of pages to which links lead that stand in a line with all these words."""
+    for line in page.splitlines():
+        if all(word.lower() in line.lower() for word in words.split()):
+            for target, heading in re.findall(r"\]\(([\w/-]+\.md)(?:#([\w-]+))?\)", line):
+                text = (DOCS / target).read_text("utf-8")
+                title = heading.replace("-", " ") if heading else ""
+                yield text[max(text.lower().find(f"# {title}".rstrip()), 0) :]  # some headings are in included parts
+
+
+@pytest.mark.parametrize(("words", "found"), [each[1:] for each in WANTED], ids=[each[0] for each in WANTED])
+def test_a_job_is_found_in_two_clicks(words, found):
+    once = list(follow((DOCS / "index.md").read_text("utf-8"), words))
+    twice = [text for page in once for text in follow(page, words)]
+    assert any(found in page for page in once + twice)
 
 
 # ------------------------------------------------------------------------------------------------------- the reference
