@@ -105,6 +105,14 @@ def test_the_loop_asks_nothing_but_the_contract():
             assert not calls & {"hasattr", "getattr", "setattr"}, path
 
 
+def test_only_kinds_ask_which_kind_it_is():
+    """What others need to know is a member of the contract, which a new kind may set."""
+    asks = re.compile(r"isinstance\([^()]*, \(?\w*(Table|Spans|Tags|Masks)Kind|\bkind\.(name|results|item) (==|!=|in) ")
+    for path in PACKAGE.rglob("*.py"):
+        found = asks.findall(path.read_text(encoding="utf-8").replace("each.kind == kind.name", ""))
+        assert not found or path.parent.name == "kinds", path
+
+
 # ----------------------------------------------------------------------------------------------- a new worker model
 
 

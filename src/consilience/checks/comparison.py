@@ -51,7 +51,6 @@ from ..inference.hidden_answers import (
 from ..inference.labels import find_tied
 from ..inference.observations import HIDDEN, Observations
 from ..kernels import Floats
-from ..kinds.base import TableKind
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
@@ -127,7 +126,7 @@ def compare_with_vote(
         like_record=result.model == "DawidSkene"
         and isinstance(model, LatentEstimator)
         and (model.workers, model.calibration) == ("confusion", "hidden answers")
-        and isinstance(result.kind, TableKind)
+        and result.kind.whole_items
         and graph is None
         and result.feature_result is None
         and not result.given.has_priors

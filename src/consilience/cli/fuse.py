@@ -96,6 +96,7 @@ def run_fuse(**typed: Any) -> None:
 
         several, is_single = isinstance(fused, Questions), isinstance(fused, Standalone)
         kind = None if several or is_single else fused.result_.kind
+        not_labels = None if kind is None else kind.tabulate(fused.result_)  # results that are no labels
         if is_single:
             unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
             refuse("results that are no labels", *unusable)
@@ -108,8 +109,8 @@ def run_fuse(**typed: Any) -> None:
         def write_labels(path: str) -> None:
             if kind is not None and target is not None:
                 write_results(fused.result_, fused.to_frame(), path, target)
-            elif is_single or (kind is not None and kind.results == "spans"):
-                write_table(fused.to_frame() if is_single else fused.to_spans(), path)
+            elif is_single or not_labels is not None:
+                write_table(fused.to_frame() if not_labels is None else build_frame(not_labels, "pyarrow"), path)
             else:
                 fused.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
@@ -134,7 +135,7 @@ def run_fuse(**typed: Any) -> None:
             },
             (options.report, lambda path: api.write_report(fused, path, content, *about)),
         )
-    what = "Results" if is_single else "Spans" if kind is not None and kind.results == "spans" else "Labels"
+    what = "Results" if is_single else "Labels" if kind is None or not_labels is None else kind.results.capitalize()
     title, more = f"{what} for {fit_text(name_of(source), 60)}", list[Fact]()
     if kind is None:
         document = fused.overview(title) if is_single else describe_questions(fused, title)
@@ -145,7 +146,7 @@ def run_fuse(**typed: Any) -> None:
         if (
             result.reported_confidence is not None
             and len(result.names.classes) > 1
-            and kind.results != "spans"
+            and not_labels is None
             and not all_known
         ):
             # Which command lists the labels that are done, and which the questions that are worth asking.

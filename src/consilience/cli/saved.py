@@ -51,8 +51,7 @@ def open_labels(path: str) -> tuple[Any, bool]:
 
 def mark_labels(model: Any, labels: pa.Table) -> pa.Table:
     """Labels of a model as a table is written: sets of tags as text."""
-    kind = None if isinstance(model, Questions) else model.result_.kind
-    return kind.mark(labels) if kind is not None and kind.results == "sets" else labels
+    return labels if isinstance(model, Questions) else model.result_.kind.mark(labels)
 
 
 def run_update(model: str, source: str | None, **typed: Any) -> None:

@@ -424,7 +424,7 @@ def prepare_review(view: View) -> list[Part]:
     result, sequences = view.result, view.answers.sequences
     classes, gold = result.names.classes, result.given.gold
 
-    if not result.kind.reviewed or len(classes) < 2:
+    if result.kind.linked or len(classes) < 2:
         return []
     items, at_random, _ = choose_next_items(result, N_REVIEW)
     chosen = list(zip(items.tolist(), at_random.tolist(), strict=True))

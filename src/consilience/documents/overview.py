@@ -113,8 +113,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     read = {} if r is None else r.columns
     columns = {role: name for role, name in read.items() if read.get("item") != name or role == "item"}
     renamed = "Columns" if any(role != name for role, name in columns.items()) else ""
-    origin = getattr(kind, "origin", None)
-    file = find_by_name("masks" if kind.name == "masks" else None if origin is None else origin[1])
+    file = None if kind.origin is None else find_by_name(kind.origin[1])
     form = file.name if file is not None and file.kind != "table" else None if r is None else r.format or None
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
@@ -138,8 +137,8 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     ]
 
     # What can be true, and what came of it.
-    made, summary = (None if r is None else kind.summarise(r, result, True)) or (None, "")
-    tags, spans = (made if kind.name == name else None for name in ("tags", "spans"))
+    made, summary = (None if r is None else kind.summarise(r, result, True)) or ({}, "")
+    tags, spans = made.get("tags"), made.get("spans")
     classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
     listed = f"{len(classes)}: {name_classes(classes)}."
     facts += [
@@ -186,7 +185,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         value["words"] = {topic: words.get(topic) or None for topic in topics}
         verdict, n_differ = to_sentence(words["verdict"]), compared.n_differ
         if n_differ and not all_known:
-            judged = plural(n_differ, "label" if kind.results != "sets" else "single tag")
+            judged = plural(n_differ, kind.judged)
             verdict += f" {judged} {'differs' if n_differ == 1 else 'differ'}."
         facts.append(Fact("comparison", "Verdict", value, verdict))
         if not all_known:
@@ -314,10 +313,10 @@ def list_least_certain(result: Result) -> list[Part]:
     if result.reported_confidence is None:
         return [Table("least_certain", "", [], [])]
     kind, labels = result.kind, result.labels
-    is_set = kind.results == "sets"
+    set_columns = kind.arrange(labels, labels.shown, None)
     records: list[Record] = []
-    if is_set:
-        sets = build_frame(kind.arrange(labels, labels.shown, None) or {}, "pyarrow")
+    if set_columns is not None:
+        sets = build_frame(set_columns, "pyarrow")
         for row in sets.take(np.argsort(sets["confidence"].to_numpy(), kind="stable")[:N_ITEMS]).to_pylist():
             chances = {name[2:-1]: value for name, value in row.items() if name.startswith("p(")}
             second = min(chances, key=lambda tag: abs(chances[tag] - 0.5), default=None)
@@ -340,11 +339,13 @@ def list_least_certain(result: Result) -> list[Part]:
         *(Column(name, name) for name in keys),
         Column("label", "label"),
         Column("confidence", "confidence", "figure"),
-        Column("runner_up", "in doubt" if is_set else "runner-up"),
+        Column("runner_up", "runner-up" if set_columns is None else "in doubt"),
         Column("runner_up_probability", "probability", "figure"),
     ]
     table: list[Part] = [Table("least_certain", "Least certain items", columns, records[:N_SHOWN], data=records)]
-    if not is_set and any((each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_SHOWN]):
+    if set_columns is None and any(
+        (each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_SHOWN]
+    ):
         why = "Labels are medians" if labels.rule == "median" else "The labels of a sequence are chosen together"
         table.append(Text([f"{why}, so a runner-up can be ahead."], quiet=True))
     return table

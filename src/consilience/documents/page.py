@@ -42,8 +42,7 @@ N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
 def describe_page(view: View, title: str) -> Document:
     """The page on a fitted model."""
     result, r, compared = view.result, view.answers, view.result.comparison
-    kind = result.kind
-    labels = f"{kind.judged}s" if kind.results == "labels" or kind.judged != "label" else f"labels of {kind.item}s"
+    kind, labels = result.kind, result.kind.name_labels()
     headline, lead, badge, level, is_reliable = describe_trust(view, labels)
 
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), kind.places[0])}"

@@ -31,7 +31,7 @@ MOST_TAGS, MOST_TAGGERS = 30, 200
 
 def describe_sequences(view: View) -> list[Part]:
     """What was learned about how labels follow each other, with examples; nothing if there are no sequences."""
-    if view.answers.sequences is None or view.result.kind.places[0] != "sequence":
+    if view.answers.sequences is None or not view.result.kind.in_order:
         return []
     chart, parts = draw_transitions(view), list[Part]()
     if chart is not None:

@@ -11,7 +11,6 @@ from ..formats.reading import open_path
 from ..formats.sources import open_spans
 from ..kernels import Floats
 from ..kinds.base import FUSED
-from ..kinds.span_kind import SpansKind
 from ..kinds.spans import (
     Marks,
     Spans,
@@ -37,7 +36,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
         return labels, gold
     if not isinstance(labels, Model):
         labels = open_path(open_spans(labels))
-    elif isinstance(gold, Spans) or isinstance(labels.result_.kind, SpansKind):
+    elif isinstance(gold, Spans) or labels.result_.kind.brought is Spans:
         labels = labels.to_span_set()
     if not isinstance(gold, Spans):
         if not isinstance(labels, Spans) and find_span_columns(labels) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
-from ..kinds.tags import SEPARATOR, Tags, TagsKind, encode_sets, list_column, open_known_sets, read_set_table
+from ..kinds.tags import SEPARATOR, Tags, encode_sets, list_column, open_known_sets, read_set_table
 from ..metrics.labels import ClassScore
 from ..models.base import Model
 from .evaluation import Evaluation, mean_gap
@@ -19,7 +20,7 @@ from .evaluation import Evaluation, mean_gap
 def are_sets(labels: object, separator: str | None) -> bool:
     """Whether labels are sets of tags: those of a model, or a table with lists, or with a separator."""
     if isinstance(labels, Model):
-        return isinstance(labels.result_.kind, TagsKind)
+        return labels.result_.kind.brought is Tags
     if not is_table(labels):
         return False
     table = open_frame(labels)
@@ -32,8 +33,8 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
 
     `answered` are the columns of the answers by role, which a table of known sets may have.
     """
-    if isinstance(labels, Model) and isinstance(labels.result_.kind, TagsKind):
-        separator = separator or labels.result_.kind.separator
+    if isinstance(labels, Model) and labels.result_.kind.brought is Tags:
+        separator = separator or cast("str | None", labels.result_.kind.reading()["separator"])
         labels = labels.to_frame()
     is_given, separator = separator is not None, separator or SEPARATOR
     table = open_frame(labels, "the table of labels")

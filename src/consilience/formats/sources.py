@@ -31,10 +31,10 @@ from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, parameter_error, quietly, warn_of
 from ..kinds import need_kind, read_rows
-from ..kinds.base import Fused, TableKind
+from ..kinds.base import Fused
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
-from ..kinds.tags import ONE_HOT, Tags, TagsKind
+from ..kinds.tags import ONE_HOT, Tags
 from ..options import ROLES, given, is_among, to_path
 from . import FOLDER, Format, Verdict, find_by_name, list_suffixes, readable_formats, span_formats, writable_formats
 from .annotation_tools import NotSpans
@@ -534,12 +534,12 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
 
 def write_results(result: Fused, labels: object, path: str, format: Format) -> None:
     """Write the results of a fit in the format of their source; `labels` is the table of labels."""
-    kind = result.kind
-    results = kind.from_labels(result, labels)
-    if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
-        write_labels(results, path, kind.origin[0], format.name, kind.question)
-    elif isinstance(results, Spans):
+    origin, question = result.kind.origin, result.kind.question
+    results = result.kind.from_labels(result, labels)
+    if isinstance(results, Spans):
         write_spans(results, path, format.name)
+    elif results is labels and origin is not None:
+        write_labels(results, path, origin[0], format.name, question)
     elif format.codec.save is not None:
         format.codec.save(results, path)
 
@@ -569,7 +569,7 @@ def choose_form(opened: Any, form: str, path: str, to: str | None) -> str:
         What the user asks for; None: what the path ends in tells.
     """
     kind, is_table = need_kind(opened), has_table_suffix(path)
-    known = {each.name: each for each in register.FORMATS if each.kind == kind.name != "table"}
+    known = {each.name: each for each in register.FORMATS if each.kind == kind.name and each.outputs}
     tables = f"Give the name of a table: {' '.join(list_suffixes(writable_formats()))}."
     if to is None:
         fitting = [each.name for each in known.values() if ends_as(path, each.outputs)]

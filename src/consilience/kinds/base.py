@@ -42,9 +42,8 @@ def list_given(given: object) -> list[object]:
     return list(given) if type(given) in (list, tuple) else [given]  # type: ignore[call-overload]
 
 
-@dataclass(frozen=True, eq=False)
 class Kind(ABC, Generic[Brought]):
-    """What the items of a fit are. It is part of the result; its fields say what of it is saved.
+    """What the items of a fit are. It is part of the result; a kind is a frozen dataclass, whose fields are saved.
 
     Attributes
     ----------
@@ -70,12 +69,23 @@ class Kind(ABC, Generic[Brought]):
         What results are called.
     judged : str
         What a label of an item is called, of which accuracy and confidence are told.
-    reviewed : bool
-        Whether a person can judge items one by one.
+    whole_items : bool
+        Whether an answer is one label of an item that stands for itself. Then numbers may turn out to be a scale,
+        silence and soft votes tell who gives the answers, and records of real crowds hold.
+    in_order : bool
+        Whether positions of a sequence follow each other.
     linked : bool
-        Whether items hang together by what they are, such as the pixels of images.
+        Whether items hang together by what they are, such as the pixels of images. A person cannot judge them singly.
+    empty_is_answer : bool
+        Whether an empty cell of a table may be an answer.
+    methods : tuple of str
+        Methods of models that apply to this kind alone.
     no_update : tuple of str or None
         Why nothing can be added to a fit: the problem and a remedy.
+    origin : tuple of str or None
+        Path and format of the file that the answers came from.
+    question : str or None
+        The column of the answers in it.
     """
 
     name: ClassVar[str]
@@ -89,9 +99,14 @@ class Kind(ABC, Generic[Brought]):
     model: ClassVar[str] = ""
     results: ClassVar[str] = "labels"
     judged: ClassVar[str] = "label"
-    reviewed: ClassVar[bool] = True
+    whole_items: ClassVar[bool] = False
+    in_order: ClassVar[bool] = True
     linked: ClassVar[bool] = False
+    empty_is_answer: ClassVar[bool] = False
+    methods: ClassVar[tuple[str, ...]] = ()
     no_update: ClassVar[tuple[str, str] | None] = None
+    origin: tuple[str, str] | None = None
+    question: str | None = None
 
     # What was brought
 
@@ -199,9 +214,19 @@ class Kind(ABC, Generic[Brought]):
     def summarise(self, answers: Answers, fused: Fused, is_sure: bool) -> tuple[dict[str, Any], str] | None:  # noqa: ARG002
         """The figures of results that are not the labels, and these in words; None where there are no others.
 
-        Their confidence is told if probabilities are to be relied on.
+        Figures are a record under the name of the results in JSON. Words say how confident the results are only if
+        `is_sure`: if probabilities are to be relied on.
         """
         return None
+
+    def tabulate(self, fused: Fused) -> dict[str, Column] | None:  # noqa: ARG002
+        """The columns of the table of results, where that is not the table of labels; None where it is."""
+        return None
+
+    def name_labels(self) -> str:
+        """What the labels of items are called, beside results that may be called labels too."""
+        are_results = self.results == "labels" or self.judged != "label"
+        return f"{self.judged}s" if are_results else f"labels of {self.item}s"
 
     def size(self, answers: Answers) -> tuple[int, int]:
         """How many items and answers users see."""
@@ -216,6 +241,10 @@ class Kind(ABC, Generic[Brought]):
 
     def mark(self, labels: pa.Table) -> pa.Table:
         """The table of labels with what writers of files need to know of its columns."""
+        return labels
+
+    def to_text(self, labels: pa.Table) -> pa.Table:
+        """The table of labels, of which several are joined in one text in the column label."""
         return labels
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
@@ -240,15 +269,7 @@ AnyKind: TypeAlias = Kind[Any]
 
 @dataclass(frozen=True, eq=False)
 class TableKind(Kind[Answers]):
-    """Items of a table.
-
-    Attributes
-    ----------
-    origin : tuple of str or None
-        Path and format of the file.
-    question : str or None
-        The column of the answers.
-    """
+    """Items of a table; its fields are those that every kind has."""
 
     origin: tuple[str, str] | None = None
     question: str | None = None
@@ -257,6 +278,7 @@ class TableKind(Kind[Answers]):
     brought = Answers
     title = "answers about whole items"
     layouts = LAYOUTS
+    whole_items = True
 
     @classmethod
     def to_answers(cls, brought: Answers) -> tuple[TableKind, Answers]:

@@ -435,8 +435,9 @@ class MasksKind(Kind[Masks]):
     title = "masks"
     is_saved = False
     item = "pixel"
-    reviewed = False
     linked = True
+    methods = ("to_masks",)
+    origin = "", "masks"
     no_update = ("Masks cannot be added to a fit.", "Fit again, to the masks of all readers, with all known masks.")
 
     @classmethod

@@ -206,8 +206,12 @@ class SpansKind(Kind[Spans]):
         }
         text = f"{plural(made['fused'], 'span')} from {made['marked']:,} that workers marked in "
         text += plural(made["documents"], "document")
-        sure = is_sure and len(confidence) > 0
-        return made, f"{text}, with a mean confidence of {made['mean_confidence']:.1%}." if sure else f"{text}."
+        sure = f", with a mean confidence of {made['mean_confidence']:.1%}" if is_sure and len(confidence) else ""
+        return {"spans": made}, f"{text}{sure}."
+
+    def tabulate(self, fused: Fused) -> dict[str, Column]:
+        """The columns of the table of fused spans."""
+        return tabulate_spans(self, fused)
 
     def from_labels(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """The fused spans with their texts."""

@@ -394,6 +394,8 @@ class TagsKind(Kind[Tags]):
     model = "tags"
     results = "sets"
     judged = "single tag"
+    in_order = False
+    empty_is_answer = True
 
     @classmethod
     def to_answers(cls, brought: Tags) -> tuple[TagsKind, Answers]:
@@ -472,7 +474,8 @@ class TagsKind(Kind[Tags]):
         }
         text = f"{plural(len(said), 'set')} from {made['given']:,} that workers gave, "
         text += f"with {made['mean_size']:.1f} tags on average"
-        return made, f"{text}, and a mean confidence of {made['mean_confidence']:.1%}." if is_sure else f"{text}."
+        sure = f", and a mean confidence of {made['mean_confidence']:.1%}" if is_sure else ""
+        return {"tags": made}, f"{text}{sure}."
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """The columns of a table in which each row is about one tag of an item."""
@@ -502,6 +505,12 @@ class TagsKind(Kind[Tags]):
         at = labels.column_names.index("labels")
         marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
         return labels.set_column(at, marked, labels.column(at))
+
+    def to_text(self, labels: pa.Table) -> pa.Table:
+        """The table of sets with these as text."""
+        sets = labels.column("labels").cast(pa.list_(pa.string()))
+        text = pc.binary_join(sets, self.separator or SEPARATOR)
+        return labels.set_column(labels.column_names.index("labels"), "label", text)
 
     def arrange(self, labels: FusedLabels, shown: bool, undecided: float | None) -> dict[str, Column]:
         """The columns of the table of fused sets."""

@@ -45,7 +45,7 @@ Value = TypeVar("Value")
 OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
 APPLIES: dict[str, Callable[[Result], bool]] = {
     **dict.fromkeys(("to_spans", "to_span_set"), lambda result: are_tags(result.names.classes)),
-    "to_masks": lambda result: result.kind.name == "masks",
+    "to_masks": lambda result: "to_masks" in result.kind.methods,
     "drift_report": lambda result: result.drift is not None,
     "changes": lambda result: result.update is not None,
     **dict.fromkeys(

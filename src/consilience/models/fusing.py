@@ -38,7 +38,6 @@ from ..inference.observations import Observations
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind
-from ..kinds.base import TableKind
 from ..kinds.tags import find_separators
 from ..limits import keep_to
 from ..options import check_questions, is_among, split_by_question
@@ -264,7 +263,7 @@ def choose_estimator(
 
     scale = None
     # Whole numbers may be a scale if nobody said whether they are.
-    may_be_scale = is_auto and may_choose and isinstance(kind, TableKind)
+    may_be_scale = is_auto and may_choose and kind.whole_items
     may_be_scale &= not answers.declares_order and not answers.is_ordered
     may_be_scale &= chosen.get_params().get("estimation") != "em"  # types of workers know no other way than Bayes
     order = order_levels(answers) if may_be_scale and not OrdinalWorkers.are_too_many(answers) else None

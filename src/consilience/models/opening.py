@@ -149,10 +149,9 @@ def open_with_kind(source: object, like: AnyKind = TABLE, **columns: Any) -> tup
     """
     try:
         kind = find_kind(source)
-        if like is not TABLE:
-            columns |= like.reading() if kind is None else {}
+        columns |= like.reading() if kind is None else {}
         opened = open_answers(source, **columns) if kind is None or columns else source
-        if like is not TABLE and isinstance(opened, like.brought):
+        if isinstance(opened, like.brought):
             opened = like.adapt(opened)
     except InputError as error:
         if any(isinstance(remedy, Sentence) and remedy.names for remedy in error.remedies):

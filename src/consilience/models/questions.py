@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, add_values, lookup, to_column, to_values
@@ -24,7 +23,6 @@ from ..errors import InputError, ParameterError, listing
 from ..formats.sources import open_table
 from ..formats.writing import write_table
 from ..inference.estimator import renew
-from ..kinds.tags import SEPARATOR, TagsKind
 from ..options import check_truth, to_path
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.explanations import Explanations
@@ -125,14 +123,7 @@ class Questions(Mapping[str, Model]):
 
     def _join_tags(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Tables of labels with sets of tags as text, between which is what was between them in the answers."""
-        joined = dict(tables)
-        for name, table in tables.items():
-            kind = self[name].result_.kind
-            if isinstance(kind, TagsKind):
-                sets = table.column("labels").cast(pa.list_(pa.string()))
-                text = pc.binary_join(sets, kind.separator or SEPARATOR)
-                joined[name] = table.set_column(table.column_names.index("labels"), "label", text)
-        return joined
+        return {name: self[name].result_.kind.to_text(table) for name, table in tables.items()}
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker, over all questions; each model has one of its own.
@@ -205,7 +196,7 @@ class Questions(Mapping[str, Model]):
         for name, model in self.items():
             old = model.result_.given.answers
             label = name if old is None else old.columns.get("label", name)
-            rows = keep_answered(table, label, isinstance(model.result_.kind, TagsKind))
+            rows = keep_answered(table, label, model.result_.kind.empty_is_answer)
             if label in rows.names and rows.n_rows:
                 places[name] = rows if old is not None else rows.prefer({"label": label})
         return places

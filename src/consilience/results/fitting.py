@@ -25,7 +25,7 @@ from ..inference.observations import Observations
 from ..inference.starts import PREDICTION_TABLES, check_matrices
 from ..inference.structures import Independent, StructureParameters, Summary
 from ..kernels import Floats
-from ..kinds.base import TABLE, AnyKind, TableKind
+from ..kinds.base import TABLE, AnyKind
 from ..limits import keep_to, release_mapped
 from .calibration import find_raised
 from .intervals import Intervals, are_checked, find_vote_intervals
@@ -146,9 +146,9 @@ def fit_model(
     ignores_silence = r.sequences is None and r.silence_doubt is not None
     if source_kind is None:
         source_kind = "people"
-        if isinstance(observations.kind, TableKind) and (r.silence_counts or ignores_silence):
+        if observations.kind.whole_items and (r.silence_counts or ignores_silence):
             source_kind = "functions"
-        elif isinstance(observations.kind, TableKind) and r.soft is not None:
+        elif observations.kind.whole_items and r.soft is not None:
             source_kind = "models"
     links = None if graph is None else model._weigh_links(r, graph)
     model._check_size(r, links)
