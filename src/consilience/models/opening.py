@@ -149,9 +149,10 @@ def open_with_kind(source: object, like: AnyKind = TABLE, **columns: Any) -> tup
     """
     try:
         kind = find_kind(source)
-        columns |= like.reading() if kind is None else {}
+        if like is not TABLE and kind is None:
+            columns |= like.reading()
         opened = open_answers(source, **columns) if kind is None or columns else source
-        if isinstance(opened, like.brought):
+        if like is not TABLE and isinstance(opened, like.brought):
             opened = like.adapt(opened)
     except InputError as error:
         if any(isinstance(remedy, Sentence) and remedy.names for remedy in error.remedies):
@@ -159,7 +160,9 @@ def open_with_kind(source: object, like: AnyKind = TABLE, **columns: Any) -> tup
             taker = "That is for {reader}, whose answers this function takes."
             error.remedies = (*error.remedies, Sentence(taker, reader=Python(f"consilience.{reader}")))
         raise
-    return need_kind(opened).to_answers(opened)
+    kind = find_kind(opened)
+    assert kind is not None
+    return kind.to_answers(opened)
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
