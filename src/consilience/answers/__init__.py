@@ -116,6 +116,8 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     if format is not None and not (isinstance(format, str) and format in list_names()):
         known = ", ".join(map(repr, list_names()))
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
+    if table.questions:
+        table = import_module(".layouts", __package__).take_question(table, names)
     others = ("worker", "label", "sequence", "position", "weight")
     by_answer = names.get("order") is not None or any(
         names.get(role) is not None or table.find(role) is not None for role in others

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
+# What the column of known labels ends in, beside that of the answers to a question.
+GOLD = "_gold"
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
 # In a matrix with fewer rows, a column of ids is known by its name alone.
@@ -392,9 +394,9 @@ def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
     columns = [str(name) for name in table.names]
     # Questions have known answers beside them; without any it is the one with a usual name.
     usual = table.find("label")
-    questions = [name for name in columns if f"{name}_gold" in columns] or ([] if usual is None else [usual])
+    questions = [name for name in columns if f"{name}{GOLD}" in columns] or ([] if usual is None else [usual])
     label = _choose_question(table, questions, names, "a full report of Appen")
-    gold = f"{label}_gold"
+    gold = f"{label}{GOLD}"
     if gold in columns:
         tests = table.read("_golden").tolist() if "_golden" in columns else ["true"] * table.n_rows
         known = [
@@ -404,6 +406,17 @@ def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
         table = table.add({gold: to_column(known)})
     preferred = {"item": names.get("item") or "_unit_id", "worker": "_worker_id", "label": label, "gold": gold}
     return replace(table, preferred=preferred)
+
+
+def take_question(table: Table, names: Names) -> Table:
+    """The rows that answer one question of a log."""
+    if names.get("label") is None:
+        raise _many_questions(table, table.questions, "a log")
+    label = table.need("label", names["label"], parameter="label")
+    sets = table.lists(label)
+    rows = find_present(table.read(label)) if sets is None else np.flatnonzero([each is not None for each in sets])
+    preferred = {**table.preferred, "label": label, "gold": f"{label}{GOLD}"}
+    return replace(table.keep(rows), preferred=preferred, questions=())
 
 
 def _starting(table: Table, prefix: str) -> list[str]:
@@ -423,13 +436,17 @@ def _choose_question(table: Table, questions: Sequence[str], names: Names, kind:
             f"{table.name} looks like {kind}, but there is {what}.",
             Sentence("Name the column of answers with {label}."),
         )
+    raise _many_questions(table, answered, kind)
+
+
+def _many_questions(table: Table, questions: Sequence[str], kind: str) -> ManyQuestionsError:
     error = ManyQuestionsError(
-        f"{table.name} ({kind}) has {plural(len(answered), 'question')}: {listing(answered, len(answered))}.",
+        f"{table.name} ({kind}) has {plural(len(questions), 'question')}: {listing(questions, len(questions))}.",
         Sentence("Choose one with {label}."),
         keyword="label",
     )
-    error.questions = tuple(answered)
-    raise error
+    error.questions = tuple(questions)
+    return error
 
 
 def _choose_item(table: Table, inputs: Sequence[str], key: str, names: Names) -> str:

@@ -157,6 +157,8 @@ class Table:
         Path and format of the file that it was read from.
     synonyms : mapping
         Other names by which users may call a column.
+    questions : sequence of str
+        The columns of answers to several questions, each of which has rows where it was not asked.
     ignored : sequence of str
         Columns that are not taken for workers, where each of these has a column.
     soft : SoftRows or None
@@ -178,6 +180,7 @@ class Table:
     items: Column | None = None
     origin: tuple[str, str] | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
+    questions: Sequence[str] = ()
     ignored: Sequence[str] = ()
     soft: SoftRows | None = None
     rows: Indices | None = None

@@ -102,7 +102,7 @@ class Format:
     title : str
         What it is, in a few words.
     kind : str
-        "table", "spans" marked in texts, perhaps with answers about whole texts, or "masks".
+        "table", "spans" marked in texts, perhaps with answers about whole texts, "answers" about whole items, in logs, or "masks".
     outputs : tuple of str
         What paths end in to which results are written in this format, if they come from such a source. Results from
         other sources, and to other paths, are tables.
@@ -134,6 +134,11 @@ class Format:
         codec: Codec = getattr(import_module(f".{module}", __package__), name)
         return codec
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether its reader takes all files at a path together."""
+        return self.kind in ("spans", "answers")
+
     def fits(self, path: str) -> bool:
         """Tell whether a path has a suffix of this format."""
         name = path.lower()
@@ -153,6 +158,10 @@ FORMATS = (
     Format("doccano", (), "doccano:DOCCANO", "doccano texts, one file per worker", "spans", _FILES, True, head=_OPEN),
     Format("brat", (".ann",), "brat:BRAT", "brat annotations, one folder per worker", "spans", (FOLDER,)),
     Format("conll", _CONLL, "conll:CONLL", "CoNLL columns of tags", "spans", _CONLL, text=True, never=_PLAIN),
+    # Evaluation logs.
+    Format("inspect", (".eval",), "inspect_ai:INSPECT", "Inspect AI logs", "answers", head=(b"PK", b"{")),
+    Format("zooniverse", (), "zooniverse:ZOONIVERSE", "Zooniverse classifications", "answers", text=True),
+    Format("promptfoo", (), "promptfoo:PROMPTFOO", "promptfoo results", "answers", head=_OPEN),
     Format("csv", (".csv",), "tables:CSV", "comma-separated table", text=True),
     Format("tsv", (".tsv",), "tables:TSV", "tab-separated table", text=True),
     Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True, head=_OPEN),

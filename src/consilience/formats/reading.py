@@ -7,6 +7,7 @@ only if that loses nothing (``007`` and ``1.50`` stay text). Every error is an `
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from .files import PathLike, check_encoding, list_inputs, name_of, place_of_row,
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
+# Where scores of a log are a table: the columns that say together which item a row is about, and the columns of answers.
+ITEM, QUESTIONS = "item", "questions"
 
 
 def say_spans(path: str, tool: str) -> NoReturn:
@@ -132,11 +135,16 @@ def open_file(path: PathLike, preferred: Mapping[str, str | None] | None = None,
         As in `read_table`.
     """
     opened, target = read_table(path, format), os.fspath(path)
-    question = (opened.table.schema.metadata or {}).get(QUESTION.encode())
-    synonyms = {} if question is None else {question.decode(): "label"}
-    table = open_frame(opened.table, name_of(target))
-    origin = target, opened.format
-    return replace(table, locate=opened.locate, preferred=preferred or {}, origin=origin, synonyms=synonyms)
+    told = {key.decode(): value.decode() for key, value in (opened.table.schema.metadata or {}).items()}
+    table, item = open_frame(opened.table, name_of(target)).combine("item", told.get(ITEM))
+    return replace(
+        table,
+        locate=opened.locate,
+        preferred=preferred or ({} if item is None else {"item": item}),
+        origin=(target, opened.format),
+        synonyms={told[QUESTION]: "label"} if QUESTION in told else {},
+        questions=json.loads(told.get(QUESTIONS, "[]")),
+    )
 
 
 def open_path(source: Any) -> Any:
@@ -152,7 +160,7 @@ def open_paths(source: Any) -> Any:
 def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """The files that `path` stands for, and the format they share."""
     named = find_by_name(format)
-    if named is not None and named.kind == "spans":
+    if named is not None and named.is_joint:
         return [path], named  # readers of tools know by themselves how files belong together
     if os.path.isdir(path):
         from .brat import is_brat
@@ -164,7 +172,7 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
         return [file for file in inputs if named.fits(file)] or inputs, named
     inputs, shared = share_format(path)
     if shared is not None:
-        return [path] if shared.kind == "spans" else inputs, shared
+        return [path] if shared.is_joint else inputs, shared
     raise InputError(
         f"{listing(inputs)} has no suffix that can be read, nor is its content that of a known format.",
         f"Supported are {' '.join(list_suffixes(readable_formats()))}.",
