@@ -59,7 +59,8 @@ def rubric():
 
 
 def graders(epochs=1):
-    return [model_graded_qa(model=mock(name, texts[-2:] * epochs if epochs > 1 else texts)) for name, texts in GRADERS.items()]
+    said = {name: texts[-2:] * epochs if epochs > 1 else texts for name, texts in GRADERS.items()}
+    return [model_graded_qa(model=mock(name, texts)) for name, texts in said.items()]
 
 
 def run(name, system, scorers, format="eval", epochs=1, n=6):
@@ -68,8 +69,14 @@ def run(name, system, scorers, format="eval", epochs=1, n=6):
     (log,) = eval(
         Task(dataset=samples, solver=generate(), scorer=scorers, name="facts"),
         model=mock(system, SYSTEMS[system][-n:], epochs),
-        log_dir="made", log_format=format, max_samples=1, max_connections=1, display="none", epochs=epochs, fail_on_error=False,
-    )  # fmt: skip
+        log_dir="made",
+        log_format=format,
+        max_samples=1,
+        max_connections=1,
+        display="none",
+        epochs=epochs,
+        fail_on_error=False,
+    )
     made = next(Path("made").iterdir())
     if name.endswith(".gz"):
         Path(name).write_bytes(gzip.compress(made.read_bytes(), mtime=0))

@@ -3,8 +3,8 @@
 A new format is a new file in this folder and one line in `FORMATS`. Importing this module costs nothing, so that the
 command line can list the formats. The file of a format is imported when the format is first used. Other files are
 shared: `files` (what is at a path) by all formats, `json_lines` (records) and `annotation_tools` by annotation tools,
-`arrays` by masks. `reading` makes tables of files, `sources` opens whatever is at a path and writes it back, `scanning`
-sorts tables larger than memory, and `writing` replaces files.
+`logs` by those of evaluations and volunteers, `arrays` by masks. `reading` makes tables of files, `sources` opens
+whatever is at a path and writes it back, `scanning` sorts tables larger than memory, and `writing` replaces files.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Format:
     title : str
         What it is, in a few words.
     kind : str
-        "table", "spans" marked in texts, perhaps with answers about whole texts, "answers" about whole items, in logs, or "masks".
+        "table", "spans" marked in texts, perhaps with answers about whole texts, "answers" in logs, or "masks".
     outputs : tuple of str
         What paths end in to which results are written in this format, if they come from such a source. Results from
         other sources, and to other paths, are tables.
@@ -161,7 +161,7 @@ FORMATS = (
     # Evaluation logs.
     Format("inspect", (".eval",), "inspect_ai:INSPECT", "Inspect AI logs", "answers", head=(b"PK", b"{")),
     Format("zooniverse", (), "zooniverse:ZOONIVERSE", "Zooniverse classifications", "answers", text=True),
-    Format("promptfoo", (), "promptfoo:PROMPTFOO", "promptfoo results", "answers", head=_OPEN),
+    Format("promptfoo", (), "promptfoo:PROMPTFOO", "promptfoo results", "answers", text=True, head=_OPEN),
     Format("csv", (".csv",), "tables:CSV", "comma-separated table", text=True),
     Format("tsv", (".tsv",), "tables:TSV", "tab-separated table", text=True),
     Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True, head=_OPEN),

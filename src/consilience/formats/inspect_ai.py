@@ -6,9 +6,9 @@ these summaries in its journal. The samples themselves, which may also be in chu
 
 - A worker is a scorer. The reducer "collect" of `multi_scorer` keeps the values of several: each of these is a worker,
   called by its model. It drops a scorer that failed, and then nobody knows who said what: such lists are not used.
-- An item is a sample, with the system, task and epoch where there are several. Logs of the same task and model are runs.
-- Grades are C, P, I and N; 0 and 1, and true and false, are I and C beside these. A value with keys answers one question
-  for each key.
+- An item is a sample, with the system, task and epoch where there are several. Logs of one task and model are runs.
+- Grades are C, P, I and N; 0 and 1, and true and false, are I and C beside these. A value with keys answers one
+  question for each key.
 - A scorer that failed has the value NaN, and a reason. A sample with an error has no scores.
 """
 
@@ -22,11 +22,11 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import pyarrow as pa
 
-from ..errors import InputError, first_line, plural, shorten, warn_of
+from ..errors import InputError, first_line, plural, warn_of
 from ..limits import require_memory
 from . import Codec, files
-from .logs import Log, open_parts, peek_keys, read_parts
 from .json_lines import Record
+from .logs import Log, expect, open_parts, peek_keys, read_parts
 
 _TITLE = "Inspect AI"
 _ZIP = b"PK\x03\x04"
@@ -87,8 +87,8 @@ def _collected(task: Record) -> dict[str, list[str]]:
                 str(model.get("model") if isinstance(model, dict) and model else model or one.get("name"))
                 for one, model in zip(options["scorers"], models, strict=True)
             ]
-            counts = Counter(names)
-            found[str(each.get("name"))] = [f"{name} {n}" if counts[name] > 1 else name for n, name in enumerate(names, 1)]
+            again = len(set(names)) < len(names)
+            found[str(each.get("name"))] = [f"{name} {n}" if again else name for n, name in enumerate(names, 1)]
     return found
 
 
@@ -102,19 +102,17 @@ def _read(path: str, _wanted: object) -> pa.Table:
         system = task = ""
         judges: dict[str, list[str]] = {}
         for name, line, value in _read_archive(file) if is_archive else open_parts(file, "samples"):
-            if name == "eval":
-                if not isinstance(value, dict):
-                    raise InputError(f"{file}, line {line}: 'eval' must be an object, found {shorten(value)}.", "Export the log again.")
-                system, task, judges = str(value.get("model")), str(value.get("task")), _collected(value)
-                runs[system, task] += 1
-            elif name == "samples":
-                if not isinstance(value, dict) or not isinstance(value.get("scores") or {}, dict) or "id" not in value:
-                    raise InputError(f"{file}, line {line}: this is no sample: {shorten(value)}.", "Export the log again.")
-                n_failed += not value.get("scores")
-                key = value["id"], system, task, value.get("epoch"), runs[system, task]
-                _add(log, key, value, judges)
+            with expect(_TITLE, file, line, value):
+                if name == "eval":
+                    system, task, judges = str(value["model"]), str(value["task"]), _collected(value)
+                    runs[system, task] += 1
+                elif name == "samples":
+                    n_failed += not value.get("scores")
+                    key = str(value["id"]), system, task, int(value["epoch"]), runs[system, task]
+                    _add(log, key, value, judges)
     if n_failed:
-        warn_of(f"{path!r} has {plural(n_failed, 'sample')} without a score, such as those with an error. They are left out.")
+        what = plural(n_failed, "sample")
+        warn_of(f"{what} of {path!r} left out, which have no score, such as those with an error.")
     return log.table()
 
 
@@ -125,14 +123,14 @@ def _add(log: Log, key: tuple[Any, ...], sample: Record, judges: dict[str, list[
     if isinstance(prompt, list):  # a conversation: what was said last
         prompt = prompt[-1].get("content") if prompt and isinstance(prompt[-1], dict) else None
     shown = [each for each in (prompt, said) if isinstance(each, str)]
-    beside = {"content": "\n→ ".join(shown) or None, "time": sample.get("completed_at")}
+    beside: dict[str, Any] = {"content": "\n→ ".join(shown) or None, "time": sample.get("completed_at")}
     for name, score in given.items():
         value = score.get("value") if isinstance(score, dict) else None
         if isinstance(value, list) and len(value) == len(judges.get(name, ())):
             for judge, each in zip(judges[name], value, strict=True):
                 log.add(key, judge, each, **beside)
         elif isinstance(value, list):
-            log.missing[name, "a list without names of judges" if name not in judges else "a judge failed, unknown which"] += 1
+            log.missing[name, "one of several failed, unknown which" if name in judges else "a list of values"] += 1
         elif type(value) is float and value != value and isinstance(score.get("reason"), str):
             log.missing[name, score["reason"]] += 1
         else:

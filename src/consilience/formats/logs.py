@@ -14,15 +14,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from ..answers.columns import spell_surrogates
-from ..errors import InputError, listing, plural, shorten, warn_of
+from ..answers.layouts import GOLD
+from ..errors import InputError, first_line, listing, plural, shorten, warn_of
 from . import files
 from .reading import ITEM, QUESTIONS
-from ..answers.layouts import GOLD
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -30,6 +31,8 @@ Key: TypeAlias = tuple[Any, ...]
 _CHARACTERS = 1 << 21
 _WHITE = re.compile(r"\s*")
 _decode = json.JSONDecoder().raw_decode
+# What may come after a number. The empty text, at the end of what was read, is no part of it.
+_AFTER = [*",]} \t\r\n"]
 # Where a document may merely go on beyond what was read, the error is that near to the end.
 _LONGEST_WORD = 16
 
@@ -75,6 +78,18 @@ class _Text:
         self.at += 1
         return found
 
+    def goes_on(self, closing: str) -> bool:
+        """Take what comes after an element: a comma, and there must be another, or the end."""
+        ends = self.skip(f",{closing}") == closing
+        if not ends and self.sign() == closing:
+            self.fail(f"a comma before {closing}")
+        return not ends
+
+    def begins(self, opening: str, closing: str) -> bool:
+        """Take the beginning of an array or object, and the end where it is empty."""
+        self.skip(opening)
+        return self.sign() != closing or self.skip(closing) != closing
+
     def value(self) -> Any:
         """Take the next value."""
         self.sign()
@@ -90,7 +105,8 @@ class _Text:
                     self.line += self.text.count("\n", self.at, at)
                     self.fail(shorten(str(error).partition(":")[0], 100))
                 continue
-            if end < len(self.text) or isinstance(value, (dict, list, str)) or not self.more():
+            # A number may go on beyond what was read.
+            if isinstance(value, (dict, list, str)) or self.text[end : end + 1] in _AFTER or not self.more():
                 self.line += self.text.count("\n", self.at, end)
                 self.at = end
                 return value
@@ -108,23 +124,20 @@ def read_parts(stream: Any, place: str, *arrays: str) -> Iterator[tuple[str, int
         opening = text.sign()
         is_split = name in arrays or (not name and not arrays)
         if opening == "[" and is_split:
-            text.skip("[")
-            while text.sign() != "]":
-                yield name, text.line, text.value()
-                if text.sign() != "]":
-                    text.skip(",")
-            text.skip("]")
+            goes_on = text.begins("[", "]")
+            while goes_on:
+                value = text.value()
+                yield name, text.line, value
+                goes_on = text.goes_on("]")
         elif opening == "{" and any(each.startswith(f"{name}." if name else "") for each in arrays if each != name):
-            text.skip("{")
-            while text.sign() != "}":
+            goes_on = text.begins("{", "}")
+            while goes_on:
                 key = text.value()
                 text.skip(":")
                 yield from walk(f"{name}.{key}" if name else str(key))
-                if text.sign() != "}":
-                    text.skip(",")
-            text.skip("}")
+                goes_on = text.goes_on("}")
         else:
-            value = text.value()  # which is read before the line on which it ends is known
+            value = text.value()
             yield name, text.line, value
 
     while text.sign():
@@ -143,7 +156,8 @@ def peek_keys(head: bytes) -> dict[str, Any]:
     {'a': 1, 'b': None}
     """
     text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="ignore")
-    at, keys = _WHITE.match(text).end(), {}  # type: ignore[union-attr]
+    keys: dict[str, Any] = {}
+    at = _WHITE.match(text).end()  # type: ignore[union-attr]
     if text[at : at + 1] == "[":
         at = _WHITE.match(text, at + 1).end()  # type: ignore[union-attr]
     try:
@@ -158,6 +172,19 @@ def peek_keys(head: bytes) -> dict[str, Any]:
     return keys
 
 
+@contextmanager
+def expect(title: str, file: str, line: int, record: object) -> Iterator[None]:
+    """Raise the error for a record that does not look as it should."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(
+            f"{file}, line {line}: this is not as {title} writes it ({type(error).__name__}: {first_line(error)}): "
+            f"{shorten(record)}.",
+            "Export it again.",
+        ) from error
+
+
 class Log:
     """What judges say in the files at a path, gathered row by row.
 
@@ -169,8 +196,8 @@ class Log:
         What tells items apart, such as sample and system. The first always does, others where they differ.
     words : tuple of str, optional
         What judges who use words say for true and for false.
-    why : str
-        Why what is missing is left out.
+    missing : tuple of str
+        What is left out where it is missing, and why.
 
     A score has a name, and perhaps a source: who gave it. A name that several sources use is a question to them. Other
     names are those of judges, who answer one question together if they use the same sort of values.
@@ -182,9 +209,10 @@ class Log:
         title: str,
         parts: Sequence[str],
         words: tuple[str, str] | None = None,
-        why: str = "since a judge that failed gives no answer",
+        missing: tuple[str, str] = ("score", "since a judge that failed gives no answer"),
     ) -> None:
-        self.path, self.title, self.parts, self.words, self.why = path, title, tuple(parts), words, why
+        self.path, self.title, self.parts, self.words = path, title, tuple(parts), words
+        self.noun, self.why = missing
         # Of each row its item and judge, and what else it has.
         self.keys: list[Key] = []
         self.judges: list[str] = []
@@ -220,9 +248,11 @@ class Log:
     def table(self) -> pa.Table:
         """All answers, with a column of labels, or one for each question; what is missing is told."""
         if self.missing:
-            said = [f"{n:,} of {shorten(judge)} ({shorten(why, 60)})" for (judge, why), n in self.missing.most_common(5)]
+            said = [
+                f"{n:,} of {shorten(judge)} ({shorten(why, 60)})" for (judge, why), n in self.missing.most_common(5)
+            ]
             said += ["others"] if len(self.missing) > 5 else []
-            total = plural(self.missing.total(), "score")
+            total = plural(self.missing.total(), self.noun)
             warn_of(f"{total} of {self.path!r} left out, {self.why}: {', '.join(said)}.")
         if not self.values:
             raise InputError(f"{self.path!r} holds no scores ({self.title}).", "Give the log of a scored evaluation.")

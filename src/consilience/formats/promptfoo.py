@@ -20,10 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InputError, plural, shorten, warn_of
+from ..errors import plural, warn_of
 from . import Codec, files
-from .logs import Log, open_parts, peek_keys
 from .json_lines import Record
+from .logs import Log, expect, open_parts, peek_keys
 
 _TITLE = "promptfoo"
 _FAILURES = "Could not extract JSON", "No output", "API error", "Grader error"
@@ -45,33 +45,24 @@ def _read(path: str, _wanted: object) -> pa.Table:
         for name, line, result in open_parts(file, *([] if is_lines else ["results.results"])):
             if name not in ("", "results.results"):
                 continue
-            try:
-                grading = result["gradingResult"] or {}
+            with expect(_TITLE, file, line, result):
                 sample = _number(tests, json.dumps(result["vars"], sort_keys=True), int(result["testIdx"]))
                 system = str(result["provider"].get("label") or result["provider"]["id"])
                 prompt = str(result["prompt"].get("label") or result["prompt"]["raw"])
-                parts = list(grading.get("componentResults") or [])
-                names = _name(parts)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise InputError(
-                    f"{file}, line {line}: this is no result of promptfoo ({type(error).__name__} of {error}): "
-                    f"{shorten(result)}.",
-                    "Write the results again with `promptfoo export`.",
-                ) from error
-            if len(prompt) > _LONGEST:
-                prompt = f"{prompt[:_LONGEST]} {str(result.get('promptId'))[:8]}"
-            runs[sample, system, prompt] += 1
-            key = sample, system, prompt, runs[sample, system, prompt]
-            n_failed += not parts
-            output = (result.get("response") or {}).get("output")
-            shown = [result["prompt"].get("raw"), output if isinstance(output, str) else None]
-            content = "\n→ ".join(each for each in shown if isinstance(each, str)) or None
-            for (judge, source), part in zip(names, parts, strict=True):
-                if _has_failed(part):
-                    log.missing[f"{judge} ({source})" if source else judge, str(part.get("reason"))] += 1
-                else:
-                    human = part["pass"] if judge == "human" else None
-                    log.add(key, judge, part.get("pass"), source, content=content, human=human)
+                if len(prompt) > _LONGEST:
+                    prompt = f"{prompt[:_LONGEST]} {str(result.get('promptId'))[:8]}"
+                runs[sample, system, prompt] += 1
+                key = sample, system, prompt, runs[sample, system, prompt]
+                parts = (result["gradingResult"] or {}).get("componentResults") or []
+                n_failed += not parts
+                shown = result["prompt"].get("raw"), (result.get("response") or {}).get("output")
+                content = "\n→ ".join(each for each in shown if isinstance(each, str)) or None
+                for (judge, source), part in zip(_name(parts), parts, strict=True):
+                    if _has_failed(part):
+                        log.missing[f"{judge} ({source})" if source else judge, str(part.get("reason"))] += 1
+                    else:
+                        human = part.get("pass") if judge == "human" else None
+                        log.add(key, judge, part.get("pass"), source, content=content, human=human)
     if n_failed:
         what = plural(n_failed, "result")
         warn_of(f"{path!r} has {what} without an assertion, such as those with an error. They are left out.")

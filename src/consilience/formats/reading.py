@@ -26,7 +26,7 @@ from .files import PathLike, check_encoding, list_inputs, name_of, place_of_row,
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
-# Where scores of a log are a table: the columns that say together which item a row is about, and the columns of answers.
+# Of the answers in a log: the columns that say together which item a row is about, and those of several questions.
 ITEM, QUESTIONS = "item", "questions"
 
 

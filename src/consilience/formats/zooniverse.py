@@ -2,7 +2,7 @@
 
 Relies on the classification exports of Panoptes. A row is what one volunteer did with one subject.
 
-- Each task is a question, called as in the workflow (T0), and with the workflow's number before it if there are several.
+- Each task is a question, called as in the workflow (T0), after the workflow's number if there are several of these.
   Questions, dropdowns, sliders and texts have one answer; multiple choices, and surveys where somebody chose several,
   have sets of them. Of a survey the choices are read. Combined tasks are taken apart. Shapes are not read.
 - An item is a subject, or several that were shown together.
@@ -18,6 +18,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +29,17 @@ from .json_lines import Record
 from .logs import Log
 
 _TITLE = "Zooniverse classifications"
+_REMEDY = "Export the classifications again."
 _NEEDED = ("annotations", "subject_ids", "user_name", "workflow_id")
 _CONTENT = ("content", "text", "image", "filename", "name", "url")
 
 
 def _recognise(head: bytes, _path: str) -> bool:
     first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="ignore")
-    return {*_NEEDED, "classification_id"} <= {*next(csv.reader([first]), [])}
+    try:
+        return {*_NEEDED, "classification_id"} <= {*next(csv.reader([first]), [])}
+    except csv.Error:
+        return False
 
 
 def _rows(path: str) -> Iterator[tuple[str, Record]]:
@@ -43,12 +48,13 @@ def _rows(path: str) -> Iterator[tuple[str, Record]]:
         reader = csv.DictReader(files.read_text(file, errors="strict"))
         missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
         if missing:
-            raise InputError(f"{file!r} has no column {listing(missing)} ({_TITLE}).", "Export the classifications again.")
+            raise InputError(f"{file!r} has no column {listing(missing)} ({_TITLE}).", _REMEDY)
         try:
             for row in reader:
                 place = f"{files.name_of(file)}, line {reader.line_num}"
                 if None in row.values() or None in row:
-                    raise InputError(f"{place}: the row has another number of fields than the header.", "The file may be cut off: export it again.")
+                    problem = f"{place}: the row has another number of fields than the header."
+                    raise InputError(problem, "The file may be cut off: export it again.")
                 yield place, row
         except UnicodeDecodeError as error:
             raise files.encoding_error(f"{files.name_of(file)}, line {reader.line_num + 1}") from error
@@ -59,11 +65,12 @@ def _parse(place: str, row: Record, column: str, kind: type) -> Any:
     try:
         value = json.loads(row.get(column) or "null")
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: {column!r} is not valid JSON: {shorten(row[column])}.", "Export the classifications again.") from error
+        raise InputError(f"{place}: {column!r} is not valid JSON: {shorten(row[column])}.", _REMEDY) from error
     if value is None:
         return kind()
     if not isinstance(value, kind):
-        raise InputError(f"{place}: {column!r} must be a JSON {'list' if kind is list else 'object'}, found {shorten(value)}.", "Export the classifications again.")
+        what = "list" if kind is list else "object"
+        raise InputError(f"{place}: {column!r} must be a JSON {what}, found {shorten(value)}.", _REMEDY)
     return value
 
 
@@ -71,11 +78,15 @@ def _flatten(place: str, annotations: list[Any]) -> Iterator[tuple[str, Any]]:
     """The tasks of a classification, those of combined tasks too."""
     for each in annotations:
         if not isinstance(each, dict) or "task" not in each:
-            raise InputError(f"{place}: an annotation is no object with a task: {shorten(each)}.", "Export the classifications again.")
+            raise InputError(f"{place}: an annotation is no object with a task: {shorten(each)}.", _REMEDY)
         value = each.get("value")
-        if isinstance(value, list) and value and all(isinstance(one, dict) and "task" in one and "value" in one for one in value):
-            yield from _flatten(place, value)
+        parts = value if isinstance(value, list) else []
+        if parts and all(isinstance(one, dict) and {"task", "value"} <= one.keys() for one in parts):
+            yield from _flatten(place, parts)
         else:
+            if str(each.get("taskType")).startswith("slider") and isinstance(value, str):
+                with suppress(ValueError):
+                    value = float(value)
             yield str(each["task"]), value
 
 
@@ -90,7 +101,8 @@ def _answer(task: str, value: Any) -> dict[str, Any] | None:
     if all("choice" in one for one in objects):
         return {task: [str(one["choice"]) for one in objects]}
     if all("option" in one for one in objects):  # menus of a dropdown
-        chosen = [next((one[key] for key in ("label", "value", "selection") if one.get(key) is not None), None) for one in objects]
+        keys = "label", "value", "selection"
+        chosen = [next((one[key] for key in keys if one.get(key) is not None), None) for one in objects]
         return {task if len(parts) == 1 else f"{task}.{n}": one for n, one in enumerate(chosen)}
     return None
 
@@ -104,8 +116,7 @@ def _name(place: str, row: Record) -> str:
 
 
 def _read(path: str, _wanted: object) -> pa.Table:
-    log = Log(path, _TITLE, ("item",), why="since a task that was skipped has no answer")
-    prefixed: set[str] = set()
+    log = Log(path, _TITLE, ("item",), missing=("task", "since what was skipped has no answer"))
     shapes: dict[str, int] = {}
     contents: dict[str, str | None] = {}
     doubtful: set[tuple[str, str]] = set()

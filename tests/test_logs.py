@@ -1,0 +1,327 @@
+"""Logs of evaluations and exports of volunteers: what was said becomes answers, and what was not never does.
+
+The files in tests/logs were written by the tools themselves, by the commands in that folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.answers.layouts import to_long
+from consilience.errors import DataWarning, InputError
+from consilience.formats.files import find_format
+from consilience.formats.logs import peek_keys, read_parts
+
+LOGS = Path(__file__).parent / "logs"
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+def triples(source, **columns):
+    """All answers as text: item, worker, label."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = to_long(cs.read_answers(source, **columns)).to_pydict()
+    return sorted(zip(*(map(str, table[name]) for name in ("item", "worker", "label")), strict=True))
+
+
+def listen(source, **columns) -> str:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        cs.read_answers(source, **columns)
+    return " ".join(str(each.message) for each in heard if issubclass(each.category, DataWarning))
+
+
+FILES = {
+    "inspect-ash.eval": "inspect",
+    "inspect-mixed.json": "inspect",
+    "inspect-collect.json.gz": "inspect",
+    "promptfoo.json": "promptfoo",
+    "promptfoo.jsonl": "promptfoo",
+    "zooniverse.csv": "zooniverse",
+}
+
+
+@pytest.mark.parametrize(("name", "format"), FILES.items())
+def test_recognised_by_content_alone(name, format, tmp_path):
+    copy = tmp_path / "a.dat"
+    copy.write_bytes((LOGS / name).read_bytes())
+    for path in (LOGS / name, copy):
+        assert find_format(str(path)).name == format
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_fused_by_one_command(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("fuse", str(LOGS / name), "-o", "labels.csv", "-q")
+    assert result.exit_code == 0, result.stderr
+    assert {"item", "label"} <= {*Path("labels.csv").read_text().splitlines()[0].split(",")} or name == "zooniverse.csv"
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_was_cut_off_is_one_error(name, share, tmp_path):
+    """It says where, and what to do; nothing of the file is taken for an answer."""
+    content = (LOGS / name).read_bytes()
+    content = gzip.decompress(content) if name.endswith(".gz") else content
+    path = tmp_path / name.removesuffix(".gz")
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(InputError) as error:
+        triples(path, format=FILES[name])
+    assert path.name in str(error.value)
+    assert "again" in str(error.value)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "json" in name])
+def test_odd_values_are_errors_or_no_answers(name, tmp_path):
+    """Each value of a log in turn is something else: a reader may refuse it, in words, and never fails otherwise."""
+    content = (LOGS / name).read_bytes()
+    lines = (gzip.decompress(content) if name.endswith(".gz") else content).decode().splitlines()
+    log = json.loads(lines[0] if name.endswith("l") else "".join(lines))
+    rng = np.random.default_rng(0)
+    path = tmp_path / "log.json"
+    places = list(walk(log))
+    for at in rng.choice(len(places), 60):
+        holder, key = places[at]
+        kept, holder[key] = holder[key], [None, 3, "x", [], {}, [1, {}], {"a": []}, float("nan")][rng.integers(8)]
+        path.write_text(json.dumps(log))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                cs.read_answers(path, format=FILES[name])
+        except InputError:
+            pass
+        holder[key] = kept
+
+
+def walk(value):
+    for key, held in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(held, (dict, list)):
+            yield from walk(held)
+
+
+# ------------------------------------------------------------------------------------------------------- documents
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_a_document_read_in_parts_is_that_of_json(size, monkeypatch):
+    """However the text is cut, and with white space, escapes, numbers and line breaks in all places."""
+    monkeypatch.setattr("consilience.formats.logs._CHARACTERS", size)
+    held = {"a": [1, -2.5e3, 'x\u20ac\n"\\', None, True], "b": {"c": [{"d": []}, [[]], 12345], "e": 7}, "f": 1, "": 0}
+    for text in (json.dumps(held), json.dumps(held, indent=1), json.dumps(held, ensure_ascii=False) + "\n"):
+        parts = [(name, value) for name, _, value in read_parts(to_stream(text), "x", "a", "b.c")]
+        assert parts == [
+            *(("a", each) for each in held["a"]),
+            *(("b.c", each) for each in held["b"]["c"]),
+            ("b.e", 7),
+            ("f", 1),
+            ("", 0),
+        ]
+    lines = [{"a": 1}, {"a": [2, 3]}]
+    assert [each for *_, each in read_parts(to_stream("\n".join(map(json.dumps, lines))), "x")] == lines
+    assert [each for *_, each in read_parts(to_stream(json.dumps(lines)), "x")] == lines
+    for bad in ('{"a": [1, 2', '{"a": [1 2]}', '{"a" 1}', '{"a": [1,]}', '{"a": tru}', "{'a': 1}", "[1", '{"a": "x'):
+        with pytest.raises(InputError, match="x, line 1: not valid JSON"):
+            list(read_parts(to_stream(bad), "x", "a"))
+
+
+def to_stream(text):
+    import pyarrow as pa
+
+    return pa.input_stream(pa.BufferReader(text.encode()))
+
+
+def test_peeking_sees_what_is_whole():
+    head = b'\xef\xbb\xbf [{"a": {"b": [1, 2]}, "c": "x", "d": [1, {"e'
+    assert peek_keys(head) == {"a": {"b": [1, 2]}, "c": "x", "d": None}
+    assert peek_keys(b"item,worker\n") == peek_keys(b"") == peek_keys(b"[[1]]") == {}
+
+
+# --------------------------------------------------------------------------------------------------------- Inspect AI
+
+SAID = {
+    "mockllm/ash": ["Paris", "5", "Mars.", "honey", "7", "white"],
+    "mockllm/elm": ["Paris", "6", "It is Mars", "wax", "eight", "I cannot say."],
+}
+TARGETS = ["Paris", "5", "Mars", "honey", "7", "white"]
+
+
+def grade(right):
+    return "C" if right else "I"
+
+
+def test_inspect_scores_of_several_systems():
+    """Scores follow from what the systems and graders of make_inspect.py say; a grader that failed gives none."""
+    expected = []
+    for system, texts in SAID.items():
+        for i, (text, target) in enumerate(zip(texts, TARGETS, strict=True), 1):
+            item = f"{i}|{system}"
+            expected += [(item, "includes", grade(target in text))]
+            expected += [(item, "match", grade(text.rstrip(".").endswith(target)))]
+            expected += [(item, "model_graded_qa", "CCCII"[i - 1])] if i < 6 else []
+            expected += [(item, "model_graded_qa1", "CICCII"[i - 1])]
+    assert triples(LOGS / "inspect-*.eval") == sorted(expected)
+    assert "2 scores" in listen(LOGS / "inspect-*.eval")
+    assert "grader_failed" in listen(LOGS / "inspect-ash.eval")
+    fused = cs.fuse(LOGS / "inspect-*.eval", model="majority")
+    assert {*fused.to_frame()["system"].to_pylist()} == {*SAID}
+
+
+def test_inspect_one_system_has_plain_items():
+    assert {item for item, *_ in triples(LOGS / "inspect-ash.eval")} == set("123456")
+    table = cs.read_answers(LOGS / "inspect-ash.eval", order="time")
+    assert table.order is not None
+
+
+def test_inspect_judges_of_collect_are_workers():
+    """Where one of two judges failed, the log does not say which: none of the two is taken at its word."""
+    path = LOGS / "inspect-collect.json.gz"
+    log = json.loads(gzip.decompress(path.read_bytes()))
+    expected = []
+    for sample in log["samples"]:
+        said, item = sample["scores"]["multi_scorer"]["value"], f"{sample['id']}|{sample['epoch']}"
+        expected += [(item, "mockllm/oak", said[0]), (item, "mockllm/yew", said[1])] if len(said) == 2 else []
+    assert triples(path) == sorted(expected)
+    assert len(expected) == 4
+    assert "2 scores" in listen(path)
+    assert "which" in listen(path)
+
+
+def test_inspect_grades_numbers_and_keys_are_questions():
+    path = LOGS / "inspect-mixed.json"
+    samples = json.loads(path.read_text())["samples"]
+    said = {str(each["id"]): each["scores"] for each in samples}
+    grades = [(i, "match", each["match"]["value"]) for i, each in said.items()]
+    short = [(i, "rubric", each["rubric"]["value"]["short"]) for i, each in said.items() if "rubric" in each]
+    assert triples(path, label="grade") == sorted(grades)
+    assert triples(path, label="short") == sorted(short)
+    assert len(short) < len(grades)  # of a sample that the rubric could not score
+    fused = cs.fuse(path, model="majority")
+    assert set(fused) == {"grade", "score", "polite", "short"}
+
+
+def write_inspect(path, **scores):
+    """A log with a sample for each value of each scorer."""
+    samples = [
+        {"id": i, "epoch": 1, "input": "?", "scores": {name: {"value": values[i]} for name, values in scores.items()}}
+        for i in range(len(next(iter(scores.values()))))
+    ]
+    head = {"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}}
+    path.write_text(json.dumps({**head, "samples": samples}))
+    return path
+
+
+def test_inspect_zero_and_one_are_grades_beside_grades(tmp_path):
+    """As Inspect's own value_to_float has it; alone they are true and false, and other numbers are scores."""
+    path = write_inspect(tmp_path / "log.json", words=["C", "I", "P"], numbers=[1, 0.0, True])
+    assert [label for _, worker, label in triples(path) if worker == "numbers"] == ["C", "I", "C"]
+    labels = [label for *_, label in triples(write_inspect(path, a=[1, 0], b=[True, False]))]
+    assert labels == ["True", "True", "False", "False"]
+    assert [label for *_, label in triples(write_inspect(path, a=[1, 2], b=[0, 4.0]))] == ["1", "0", "2", "4"]
+    with pytest.raises(InputError, match="holds no scores"):
+        triples(write_inspect(path, a=[float("nan"), None, "", [1]]))
+
+
+def test_inspect_logs_of_the_same_system_are_runs(tmp_path):
+    write_inspect(tmp_path / "a.json", a=["C", "I"], b=["C", "C"])
+    write_inspect(tmp_path / "b.json", a=["I", "I"], b=["C", "I"])
+    assert {item for item, *_ in triples(tmp_path)} == {"0|1", "1|1", "0|2", "1|2"}
+
+
+# ---------------------------------------------------------------------------------------------------------- promptfoo
+
+
+@pytest.mark.parametrize("name", ["promptfoo.json", "promptfoo.jsonl"])
+def test_promptfoo_assertions_are_workers(name):
+    """A metric that two graders judge is a question to them, and a grader that failed did not say no."""
+    results = json.loads((LOGS / "promptfoo.json").read_text())["results"]["results"]
+    expected: dict[str, list] = {"passed": [], "sure": []}
+    n_failed = 0
+    for each in results:
+        item = f"{each['testIdx']}|{each['provider']['label']}"
+        for part in each["gradingResult"]["componentResults"]:
+            assertion = part["assertion"]
+            if part.get("metadata", {}).get("graderError"):
+                assert not part["pass"]  # as promptfoo counts it
+                n_failed += 1
+            elif assertion.get("metric") == "sure":
+                expected["sure"].append((item, assertion["provider"], str(part["pass"])))
+            else:
+                expected["passed"].append((item, assertion.get("metric", assertion["type"]), str(part["pass"])))
+    for question, rows in expected.items():
+        assert triples(LOGS / name, label=question) == sorted(rows)
+    assert n_failed == 8
+    assert "8 scores" in listen(LOGS / name, label="sure")
+
+
+# --------------------------------------------------------------------------------------------------------- Zooniverse
+
+
+def zooniverse():
+    with open(LOGS / "zooniverse.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_zooniverse_tasks_are_questions():
+    """Tasks are where the export has them; an expert's are known labels, and nobody's answers."""
+    path, expected = LOGS / "zooniverse.csv", {"T0": [], "T4": [], "T5": []}
+    for row in zooniverse():
+        tasks = {each["task"]: each["value"] for each in json.loads(row["annotations"])}
+        (menu,) = tasks["T2"][1]["value"]
+        if row["gold_standard"] != "true":
+            for name, value in {"T0": tasks["T0"], "T4": menu["label"], "T5": float(tasks["T5"])}.items():
+                expected[name].append((row["subject_ids"], str(value)))
+    for name, rows in expected.items():
+        assert sorted((item, label) for item, _, label in triples(path, label=name)) == sorted(rows)
+    answers = cs.read_answers(path, label="T0")
+    known = {row["subject_ids"] for row in zooniverse() if row["gold_standard"] == "true"}
+    assert {str(item) for item in answers.gold} == known
+    assert "T6" in listen(path, label="T0")
+    assert "1 task" in listen(path, label="T0")
+
+
+def test_zooniverse_choices_are_sets():
+    path = LOGS / "zooniverse.csv"
+    tags = cs.read_tags(path, label="T1")
+    assert [str(tag) for tag in tags.tags] == ["AGOUTI", "DEER", "NOTHINGHERE"]
+    rows = [row for row in zooniverse() if row["gold_standard"] != "true"]
+    chosen = [{one["choice"] for one in json.loads(row["annotations"])[1]["value"]} for row in rows]
+    fused = cs.fuse(path, label="T1")
+    assert fused.to_frame().num_rows == len({row["subject_ids"] for row in rows})
+    assert max(map(len, chosen)) == 2
+    light = cs.read_tags(path, label="T3")  # an empty list is an answer, and null is none
+    assert "47 sets" in repr(light)
+
+
+def test_zooniverse_volunteers_without_a_name(tmp_path, monkeypatch):
+    """They are told apart by session, else address, and no hash of the export is in what is written."""
+    monkeypatch.chdir(tmp_path)
+    workers = {worker for _, worker, _ in triples(LOGS / "zooniverse.csv", label="T0")}
+    assert {worker for worker in workers if not worker.startswith("anonymous-")} == {"vera-0", "vera-1", "vera-2"}
+    assert len(workers) == 6
+    files = "-o", "l.csv", "--report", "r.html", "--workers-report", "w.csv"
+    result = run("fuse", str(LOGS / "zooniverse.csv"), "--label", "T0", *files)
+    assert result.exit_code == 0, result.stderr
+    written = result.stdout + result.stderr + "".join(Path(name).read_text() for name in ("l.csv", "r.html", "w.csv"))
+    assert "anonymous-" in written
+    for row in zooniverse():
+        session = json.loads(row["metadata"]).get("session", "none there")
+        assert session not in written
+        assert row["user_id"] or row["user_ip"] not in written
+
+
+def test_zooniverse_labels_with_their_probabilities(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("fuse", str(LOGS / "zooniverse.csv"), "-o", "l.csv", "--label", "T0", "-q").exit_code == 0
+    rows = list(csv.DictReader(Path("l.csv").read_text().splitlines()))
+    assert [row["item"] for row in rows] == list(dict.fromkeys(row["subject_ids"] for row in zooniverse()))
+    assert all(float(row["p(No)"]) + float(row["p(Yes)"]) == pytest.approx(1) for row in rows)
