@@ -78,12 +78,36 @@ def as_columns(model):
     return model.worker_report().to_pydict()
 
 
-@pytest.mark.parametrize("workers", ["confusion", "one-coin"])
-def test_the_column_is_what_the_formulas_say(workers):
+def test_the_column_is_what_the_formulas_say():
     _, table = make_clickers(3, n_items=60, n_workers=12)
-    model = cs.DawidSkene(workers=workers).fit(cs.Answers.from_frame(table))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(table))
     counts = count_slowly(model, model.result_.answers, np.ones(60, bool))
     assert model.result_.chance == pytest.approx(judge_slowly(counts), rel=1e-6)
+
+
+def test_of_one_coin_workers_right_answers_count():
+    clicks, table = make_clickers(3, n_items=300, n_workers=12)
+    model = cs.DawidSkene(workers="one-coin").fit(cs.Answers.from_frame(table))
+    r, q, accuracy = model.result_.answers, model.result_.labels.fitted, np.exp(model.result_.learned.log_weights)
+    n, hits, by_chance = np.zeros((3, r.n_workers))
+    for m, label, item in zip(r.worker, r.label, r.item_of_answer(), strict=True):
+        factors = np.full(4, accuracy[m, 1, 0])
+        factors[label] = accuracy[m, 0, 0]
+        p = q[item] / factors
+        n[m], hits[m] = n[m] + 1, hits[m] + p[label] / p.sum()
+        by_chance[m] += q[:, label].mean()
+    share, crowd = (by_chance + 0.5) / (n + 1), hits.sum() / n.sum()
+    patterns = [(t, crowd) for t in (2, 6, 20)] + [(t, 0.75) for t in (2, 6)]
+    e, s, h = [], [], 0.1
+    for m in range(r.n_workers):
+        e.append(np.exp(hits[m] * np.log(share[m]) + (n[m] - hits[m]) * np.log(1 - share[m])))
+        several = [(t * a + 0.1, t * (1 - a) + 0.1) for t, a in patterns]
+        s.append(np.mean([np.exp(evidence([hits[m], n[m] - hits[m]], each)) for each in several]))
+    for _ in range(10):
+        p = h * np.array(e) / (h * np.array(e) + (1 - h) * np.array(s))
+        h = (p.sum() + 0.5) / (r.n_workers + 5)
+    assert model.result_.chance == pytest.approx(p, rel=1e-6)
+    assert (model.result_.chance[clicks] > 0.5).all()
 
 
 @pytest.mark.parametrize("workers", ["confusion", "sequential"])

@@ -18,8 +18,9 @@ from consilience.checks.comparison import (
     vote_without,
 )
 from consilience.checks.register import complete
-from consilience.inference.hidden_answers import HiddenAnswers, Predicted, shrink_rows
+from consilience.inference.hidden_answers import HiddenAnswers, Predicted
 from consilience.inference.observations import Observations
+from consilience.inference.workers.rows import shrink_rows
 from consilience.results.comparison import Comparison
 
 PLAIN = Comparison(

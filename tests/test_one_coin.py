@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import betaln, digamma
 
 import consilience as cs
-from consilience.errors import ParameterError
+from consilience import limits
+from consilience.errors import InputError, ParameterError
+from consilience.inference.workers import one_coin
 from consilience.inference.workers.base import Prior
 from consilience.inference.workers.one_coin import OneCoinWorkers
+from consilience.results.intervals import inform_coins, informativeness
 
 ESTIMATIONS = ("em", "variational")
 SMOOTHING = (0.1, 1.1)
@@ -156,6 +161,92 @@ def test_one_label_tells_nothing():
         assert np.isfinite(model.trace_).all()
         assert (np.diff(model.trace_) >= -1e-12).all()
         np.testing.assert_allclose(model.posterior_, np.tile(model.posterior_[0], (2, 1)))
+
+
+def many_classes(n_classes=300, n_items=400, n_workers=20, seed=0):
+    """A crowd with more classes than a worker has answers, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth, item = rng.integers(n_classes, size=n_items), np.repeat(np.arange(n_items), 3)
+    worker = np.concatenate([rng.choice(n_workers, 3, replace=False) for _ in range(n_items)])
+    accuracy = np.linspace(0.3, 0.95, n_workers)
+    label = np.where(rng.random(len(item)) < accuracy[worker], truth[item], rng.integers(n_classes, size=len(item)))
+    return {"item": item, "worker": worker, "label": [f"l{each}" for each in label]}, truth
+
+
+@pytest.fixture(scope="module")
+def fused_many():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cs.fuse(many_classes()[0])
+
+
+def test_fuse_takes_one_accuracy_where_there_are_many_classes(caplog):
+    table, _ = many_classes()
+    few = {name: column[:900] for name, column in table.items()}
+    with caplog.at_level("INFO", "consilience"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert cs.fuse(few).workers == "one-coin"
+        assert "each worker has one accuracy instead of a confusion matrix" in caplog.text
+        few["label"] = [f"l{int(label[1:]) % 20}" for label in few["label"]]
+        assert cs.fuse(few).workers == "confusion"
+        few["label"] = [f"l{int(label[1:]) % 40}" for label in table["label"][:900]]
+        assert cs.fuse(few).workers == "confusion"  # 45 answers of each worker
+        assert cs.fuse(few, workers="one-coin").workers == "one-coin"
+
+
+def test_no_table_has_an_entry_for_each_label_and_class(fused_many, tmp_path):
+    """Neither in the result nor in the file; matrices are made where they are asked for, unless they are too many."""
+    model, truth = fused_many, many_classes()[1]
+    learned, n_classes = model.result_.learned, len(model.classes_)
+    arrays = [learned.confusion, learned.counts, learned.log_weights, learned.crowd, learned.cells.count]
+    assert max(array.size for array in arrays) < 20 * n_classes**2 / 4
+    right = np.array([int(label[1:]) for label in model.labels_]) == truth[model.to_frame()["item"].to_numpy()]
+    vote = cs.MajorityVote().fit(many_classes()[0])
+    assert right.mean() >= np.mean(np.array([int(label[1:]) for label in vote.labels_]) == truth)
+    report = model.worker_report().to_pandas()
+    assert (report["accuracy_low"] <= report["accuracy"]).all()
+    assert np.corrcoef(report["accuracy"], np.linspace(0.3, 0.95, 20))[0, 1] > 0.9
+    assert learned.cells.count.sum() == pytest.approx(1200)
+    path = model.save(tmp_path / "model")
+    again = cs.load(path)
+    assert again.worker_report().equals(model.worker_report())
+    np.testing.assert_array_equal(
+        again.predict_proba(model.result_.answers), model.predict_proba(model.result_.answers)
+    )
+    assert again.confusion_.shape == (20, n_classes, n_classes)
+    assert path.stat().st_size < 20 * n_classes**2 * 4  # there are three tables of matrices, of 8 bytes each
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(limits.LIMITS, "entries", (1000, 0))
+        with pytest.raises(InputError, match=r"20 workers x 2.. labels x 2.. classes would be too large"):
+            _ = cs.load(path).confusion_
+
+
+def test_improbable_classes_are_counted_together(monkeypatch):
+    table, _ = many_classes(60, 200)
+    exact = cs.DawidSkene(workers="one-coin").fit(table)
+    monkeypatch.setattr(one_coin, "MANY", 0)
+    short = cs.DawidSkene(workers="one-coin").fit(table)
+    full, part = exact.result_.learned.cells, short.result_.learned.cells
+    assert len(part.count) < len(full.count) / 2
+    assert (part.klass == len(short.classes_)).any()
+    np.testing.assert_allclose(part.sum_out(2), full.sum_out(2))
+    np.testing.assert_allclose(part.sum_out(1), full.sum_out(1), atol=0.1)
+    one, other = (model.worker_report().to_pydict() for model in (exact, short))
+    for name in ("answers", "accuracy", "accuracy_low", "accuracy_high", "informativeness", "chance"):
+        np.testing.assert_allclose(np.array(one[name], float), np.array(other[name], float), rtol=1e-9)
+    assert one["remarks"] == other["remarks"]
+
+
+def test_informativeness_is_that_of_the_matrix():
+    rng = np.random.default_rng(0)
+    for class_of_label, n_classes in ((np.arange(4), 4), (np.array([0, 1, -1]), 2), (np.array([0, 1]), 3)):
+        prior, accuracy = rng.dirichlet(np.ones(n_classes)), rng.random(5)
+        chances = np.stack([accuracy, (1 - accuracy) / (len(class_of_label) - 1), np.full(5, 1 / len(class_of_label))])
+        further = {"_class_of_label": class_of_label.astype(float)}
+        matrices = OneCoinWorkers.matrices(chances.T[:, None], further, n_classes)
+        np.testing.assert_allclose(matrices.sum(axis=2), 1)
+        found = inform_coins(accuracy, prior, class_of_label)
+        np.testing.assert_allclose(found, informativeness(matrices, prior), atol=1e-12)
 
 
 def test_array_smoothing_is_that_of_one_row():

@@ -20,7 +20,7 @@ from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import Cells
 from consilience.inference.estimator import renew
-from consilience.inference.hidden_answers import shrink_rows
+from consilience.inference.workers.rows import shrink_rows
 from consilience.results.intervals import informativeness
 from consilience.results.worker_report import expect_counts, tabulate_workers
 from effort import all_pairs, examples
@@ -77,7 +77,6 @@ def test_limits_of_control_groups(groups, files, limit, tmp_path, monkeypatch, s
 
 LARGE_FITS = {
     "DawidSkene": (cs.DawidSkene(), {}),
-    "one-coin": (cs.DawidSkene(workers="one-coin"), {}),
     "MomentMatching": (cs.MomentMatching(), {}),
     "MarkovField": (cs.MarkovField(), {"graph": cs.Graph.from_edges([0], [1], items=range(400))}),
 }
@@ -100,14 +99,14 @@ def test_matrices_too_large_are_refused_with_advice(name, small_machine):
 
 
 @pytest.mark.parametrize(
-    ("max_iter", "estimation", "workers", "calibration"),
-    all_pairs([0, 1, 2, 5], ["em", "variational"], ["confusion", "one-coin"], ["hidden answers", "none"]),
+    ("max_iter", "estimation", "calibration"),
+    all_pairs([0, 1, 2, 5], ["em", "variational"], ["hidden answers", "none"]),
 )
-def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, small_machine):
+def test_what_fits_is_not_refused(max_iter, estimation, calibration, small_machine):
     """The estimate is below the memory that a fit was measured to take, and not by much."""
     r = cs.Answers.from_frame(many_labels(10, 100))
     options = {"estimation": estimation, "calibration": calibration, "max_iter": max_iter, "tol": 0}
-    model = cs.DawidSkene(workers=workers, **options).fit(r)  # what is imported and compiled meanwhile does not count
+    model = cs.DawidSkene(**options).fit(r)  # what is imported and compiled meanwhile does not count
     tracemalloc.start()
     model.fit(r)
     _, peak = tracemalloc.get_traced_memory()

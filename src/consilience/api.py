@@ -20,6 +20,7 @@ from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.estimator import list_defaults
 from .inference.hidden_answers import HeldOutScore, score_hidden
+from .inference.workers.rows import shrink_rows
 from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_with_kind, prepare
@@ -362,7 +363,8 @@ def held_out_score(
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
         result = fit_model(estimator, observations.keep(~hidden), aligned, opened, copies=[])
-    return score_hidden(r, hidden, unit, result.labels.posterior, expect_counts(result))
+    by_class = shrink_rows(expect_counts(result), r.worker[hidden], r.label[hidden])
+    return score_hidden(r, hidden, unit, result.labels.posterior, by_class)
 
 
 def report(

@@ -35,7 +35,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "cells": (5_000_000, 100),  # of a table with a column for each worker or label, where most may be empty
     "unpacked": (512 << 20, 100),
     "probabilities": (15_000_000, 1000),
-    "entries": (10_000_000, 300),  # there are up to 24 tables of them at a time, and each takes part in every step
+    "entries": (4_000_000, 300),  # there are up to 24 tables of them at a time, and each takes part in every step
     "ordinal entries": (5_000_000, 15_000),  # few answers rule out no type, so that each takes part in every step
     "steps of moments": (100_000_000, 5_000),  # in each sweep
     "skills": (200_000, 5),

@@ -70,6 +70,10 @@ from .tables import ROLES, WHOLE, find_columns, open_frame, read_names
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
 # in the processor's cache and that two threads have something to share at a hundred thousand answers.
 BLOCK_SIZE = 1 << 17
+# Where there are many classes, a block has about so many probabilities.
+MOST_PROBABILITIES = 1 << 21
+# Rows are marked in a table of all of them, unless there are so many times more of them than answers.
+MOST_ROWS = 16
 # So many rows can be told apart by codes of two bytes.
 MOST_SHORT = 1 << 16
 NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
@@ -851,7 +855,7 @@ def cut_blocks(
     offsets, sequences = responses.offsets, responses.sequences
     ends: Any = range(responses.n_items + 1) if sequences is None else sequences.offsets
     total_size = int(offsets[-1]) + responses.n_items
-    n_blocks = max(1, total_size // BLOCK_SIZE)
+    n_blocks = max(1, total_size // BLOCK_SIZE, responses.n_items * responses.n_classes // MOST_PROBABILITIES)
     answered = offsets[1:] > offsets[:-1]
     if gold is not None:
         answered |= gold >= 0
@@ -870,10 +874,14 @@ def cut_blocks(
     blocks = []
     for (first, start), (last, stop) in pairwise(zip(cuts, bounds, strict=True)):
         answers = slice(int(offsets[start]), int(offsets[stop]))
-        used = np.zeros(n_codes, bool)
-        used[codes[answers]] = True
-        rows = np.flatnonzero(used)
-        local = (np.cumsum(used, dtype=np.int32) - np.int32(1)).take(codes[answers])
+        own = codes[answers]
+        if n_codes > MOST_ROWS * max(len(own), BLOCK_SIZE):
+            rows, local = np.unique(own, return_inverse=True)
+        else:
+            used = np.zeros(n_codes, bool)
+            used[own] = True
+            rows = np.flatnonzero(used)
+            local = (np.cumsum(used, dtype=np.int32) - np.int32(1)).take(own)
         short = many and len(rows) <= MOST_SHORT
         kept: Any = room[answers].reshape(-1).view(np.uint16 if short else np.int32)[: len(local)]
         kept[:] = local

@@ -46,10 +46,12 @@ from ..inference.hidden_answers import (
     find_scorable,
     log_chance,
     mean_and_error,
-    shrink_rows,
 )
 from ..inference.labels import find_tied
 from ..inference.observations import HIDDEN, Observations
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.one_coin import OneCoinWorkers
+from ..inference.workers.rows import shrink_rows
 from ..kernels import Floats
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
@@ -81,7 +83,7 @@ def compare_with_vote(
         vote = take_vote(Observations(r, observations.gold), engine)
         fair = vote if used is r else take_vote(Observations(used, observations.gold), engine)
         hidden = find_hidden(model, result, replace(observations, responses=used, features=None), graph, engine)
-        gains = measure_gains(used, fair, hidden)
+        gains = measure_gains(used, fair, hidden, None if result.estimates is None else result.estimates.worker_model)
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
@@ -215,7 +217,11 @@ def find_hidden(
     answer, unit = answer[judging], unit[judging]
     if not len(answer):
         return None
-    shrunk = shrink_rows(again.learned.counts, r.worker[answer], r.label[answer])
+    counts, said = again.learned.counts, (r.worker[answer], r.label[answer])
+    if again.learned.worker_model is OneCoinWorkers:
+        shrunk = OneCoinWorkers.of(r, r.class_of_label, r.n_classes).shrink(counts, *said)
+    else:
+        shrunk = shrink_rows(counts, *said)
     by_class = again.labels.posterior[r.items_of(answer)]
     return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk).predict(1.0)
 
@@ -232,9 +238,12 @@ def renew_with_estimates(model: LabelEstimator, result: Result, coupling: bool =
 
 
 def measure_gains(
-    r: Answers, vote: Result, hidden: Predicted | None
+    r: Answers, vote: Result, hidden: Predicted | None, kind: type[WorkerModel] | None = None
 ) -> tuple[float, float, float, float, float, float]:
-    """The gains over the vote, over mean probabilities, and by labels, each with its standard error."""
+    """The gains over the vote, over mean probabilities, and by labels, each with its standard error.
+
+    The `kind` of workers says how answers are predicted by the vote, too.
+    """
     if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown, math.nan, math.nan
@@ -242,7 +251,7 @@ def measure_gains(
     shares, by_class = np.empty((2, len(answer), r.n_classes))
     for fold in range(hidden.fold.max() + 1):
         here = hidden.fold == fold
-        shares[here], by_class[here] = vote_without(r, vote, answer[here])
+        shares[here], by_class[here] = vote_without(r, vote, answer[here], kind)
     by_vote = hidden.score - log_chance(shares, by_class)
     unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     sizes, share = np.bincount(unit), r.weights(answer)
@@ -255,7 +264,9 @@ def measure_gains(
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 
-def vote_without(r: Answers, vote: Result, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def vote_without(
+    r: Answers, vote: Result, answer: NDArray[np.int64], kind: type[WorkerModel] | None = None
+) -> tuple[Floats, Floats]:
     """Vote shares of the items of some answers, and how probable the answers are for each class, without them.
 
     Only the items of these answers change: the counts of the whole vote are corrected there.
@@ -272,7 +283,22 @@ def vote_without(r: Answers, vote: Result, answer: NDArray[np.int64]) -> tuple[F
         np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
+    worker, label = r.worker[answer], r.label[answer]
+    if kind is OneCoinWorkers:
+        workers, before = OneCoinWorkers.of(r, r.class_of_label, r.n_classes), vote.labels.posterior
+        part, shown = r.about(items), r.keep(~np.isin(np.arange(r.n_responses), answer)).about(items)
+        counts = tally(workers, r, before) - tally(workers, part, before[items]) + tally(workers, shown, shares)
+        return shares[item], workers.shrink(counts, worker, label)
     counts = vote.learned.counts.copy()
     change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
     np.add.at(counts, (r.worker[about], r.label[about]), change)
-    return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])
+    return shares[item], shrink_rows(np.maximum(counts, 0.0), worker, label)
+
+
+def tally(workers: WorkerModel, r: Answers, posterior: Floats) -> Floats:
+    """The expected counts of answers, by posterior probability of each class."""
+    counts = np.zeros(workers.table_shape)
+    for block in Observations(r).lay_out(workers):
+        rows, own = workers.count(block, posterior[block.first_item : block.first_item + block.n_items])
+        counts[rows] += own
+    return counts

@@ -219,7 +219,7 @@ def learn_coupling_only(
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)
         items, unit = np.unique(r.items_of(answer), return_inverse=True)
-        by_class = confusion[r.worker[answer], r.label[answer]]
+        by_class = problem.workers.predict(confusion, r.worker[answer], r.label[answer])
         weight = r.weights(answer)
         posteriors = (infer(coupling, items)[items[unit]] for coupling in couplings)
         by_fold.append([score_powers(posterior, by_class, unit, weight) for posterior in posteriors])

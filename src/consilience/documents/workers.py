@@ -289,8 +289,8 @@ def merge_rare(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.in
 def count_places(counts: Cells, places: Places, worker: int | None = None) -> Floats:
     """How often a worker, or all together, gave each label shown to items of each class shown."""
     classes, labels, row, column = places
-    folded, part = np.zeros((len(classes), len(labels))), counts
+    folded, part = np.zeros((len(classes), len(labels))), counts.where(counts.klass < counts.shape[2])
     if worker is not None:
-        part = counts.of_workers(worker, worker + 1)
+        part = part.of_workers(worker, worker + 1)
     np.add.at(folded, (row[part.klass], column[part.label]), part.count)
     return folded

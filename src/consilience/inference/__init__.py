@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from ..answers.answers import Answers
 from ..kernels import Floats, Integers, freeze, read_only
@@ -123,6 +123,7 @@ class Cells:
     """The entries of a table (M, L, K) of expected counts that are not zero, in order.
 
     With thousands of labels the full table would not fit into memory, and an item's votes are about a few classes only.
+    What is counted of improbable classes has the class K, which is none.
 
     Attributes
     ----------
@@ -147,18 +148,25 @@ class Cells:
         return cls(worker, label, klass, counts[worker, label, klass], counts.shape)
 
     @classmethod
-    def of_answers(cls, r: Answers, posterior: Floats) -> Cells:
+    def of_answers(cls, r: Answers, posterior: Floats, least: float = 0.0) -> Cells:
         """How often each worker gave each label to items of each class, by posterior probability.
 
-        The sums are taken in the order of the items, as everywhere.
+        Classes of an item with a probability below `least` are counted together. The sums are taken in the order of the
+        items, as everywhere.
         """
         answered, item = np.unique(r.item_of_answer(), return_inverse=True)
+        probable = csr_array(
+            posterior[answered] if not least else np.where(posterior >= least, posterior, 0.0)[answered]
+        )
+        if least:
+            rest = np.maximum(1.0 - probable.sum(axis=1), 0.0)
+            probable = csr_array(hstack([probable, csr_array(rest[:, None])]))
         kinds, kind = np.unique(r.worker * np.int64(r.n_labels) + r.label, return_inverse=True)
         weight = r.weights()
         # Columns within a row must be in order before the product: it adds in this order.
         given = csr_array((weight, (kind, item)), shape=(len(kinds), len(answered)))
         given.sum_duplicates()
-        sums = (given @ csr_array(posterior[answered])).tocoo()
+        sums = (given @ probable).tocoo()
         order = np.lexsort((sums.col, sums.row))
         worker, label = np.divmod(kinds[sums.row[order]], max(r.n_labels, 1))
         shape = (r.n_workers, r.n_labels, r.n_classes)
@@ -176,15 +184,15 @@ class Cells:
 
     def sum_out(self, axis: int) -> Floats:
         """The sums over labels, (M, K), for axis 1; over classes, (M, L), for axis 2."""
-        code, width = (self.klass, self.shape[2]) if axis == 1 else (self.label, self.shape[1])
+        code, width = (self.klass, self.shape[2] + 1) if axis == 1 else (self.label, self.shape[1])
         sums = sum_by(self.worker * width + code, self.count, self.shape[0] * width)
-        return sums.reshape(self.shape[0], width)
+        return np.ascontiguousarray(sums.reshape(self.shape[0], width)[:, : self.shape[3 - axis]])
 
     def sum_rows(self, codes: Integers, wanted: Integers) -> Floats:
         """Return, for each wanted code, the sum over the cells that have it, by class: (n, K)."""
         distinct, row = np.unique(wanted, return_inverse=True)
         at = np.minimum(np.searchsorted(distinct, codes), len(distinct) - 1)
-        near = distinct[at] == codes
+        near = (distinct[at] == codes) & (self.klass < self.shape[2])
         n_classes = self.shape[2]
         codes_near = at[near] * n_classes + self.klass[near]
         sums = sum_by(codes_near, self.count[near], len(distinct) * n_classes)

@@ -58,8 +58,8 @@ def learn_coupling(
     for hidden, unit in hide_answers(r, HIDDEN, seed, n_folds):
         fold = []
         for climbed, fit in climb(problem.about(observations.keep(~hidden)), COUPLINGS, run):
-            counts = climbed.workers.plain_counts(fit.statistics.counts)
-            fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters), counts))
+            by_class = climbed.workers.shrink(fit.statistics.counts, r.worker[hidden], r.label[hidden])
+            fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters), by_class))
         scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold
     best = max(scores, key=lambda score: score.score)
     within = [gap <= error for gap, error in (best.minus(score) for score in scores)]

@@ -29,6 +29,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -39,13 +40,14 @@ from ..answers.answers import Block, Budget
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..engines import Engine, Placed
+from ..errors import InputError, plural
 from ..kernels import Floats, freeze
-from ..limits import allocate, release_mapped
-from . import Distributions, log_of
+from ..limits import NUMBER, allocate, are_allowed, release_mapped
+from . import Cells, Distributions, log_of
 from .structures import Statistics, Structure, StructureParameters, Summary, Trail
 from .workers import WORKERS
 from .workers.base import Prior, WorkerModel
-from .workers.rows import AnyFactors, LeftOut, RowCounts, Weighing, count_answers, vote
+from .workers.rows import AnyFactors, LeftOut, RowCounts, Weighing, vote
 
 if TYPE_CHECKING:
     from .observations import Observations
@@ -166,7 +168,7 @@ class Problem:
         """
         from ..kernels.answers import add_to_rows
 
-        total, is_first = np.zeros((self.workers.n_rows, self.workers.n_classes)), True
+        total, is_first = np.zeros(self.workers.table_shape), True
         for (rows, counts), part in results:
             if is_first:  # small data are one block: nothing need be compiled for them
                 total[rows] = counts
@@ -260,7 +262,7 @@ def place(
 
 def expect_from_votes(problem: Problem) -> Statistics:
     """The statistics of vote shares instead of posteriors: where most fits begin."""
-    shared = problem.workers.votes(), problem.unvoted, problem.structure
+    shared = problem.workers, problem.workers.votes(), problem.unvoted, problem.structure
     return problem.add_up(problem.engine.map(vote_block, problem.placed, *shared))
 
 
@@ -347,11 +349,11 @@ def decode_block(block: Block, factors: Weighing, structure: StructureParameters
 
 
 def vote_block(
-    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: Structure
+    block: Block, workers: WorkerModel, votes: NDArray[np.int64], unvoted: Floats, structure: Structure
 ) -> tuple[RowCounts, Summary]:
     """Statistics of one block's vote shares."""
     shares = vote(block, votes, unvoted)
-    return count_answers(block, shares), cast(Summary, structure.summarise(block, shares))
+    return workers.count(block, shares), cast(Summary, structure.summarise(block, shares))
 
 
 def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floats, float]:
@@ -361,6 +363,9 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
     memory twice. Room that is not used takes none.
     """
     rows, n_rows, total = np.empty((0, 0)), 0, 0.0
+    if n_blocks == 1:
+        ((rows, total),) = results
+        return rows, float(total)
     for part, number in results:
         if not n_rows:
             rows = allocate((len(part) * (n_blocks + n_blocks // 2), part.shape[1]))
@@ -452,9 +457,9 @@ class Learned:
     kind : str
         The worker model, by name.
     confusion : array (M, K, A)
-        How each worker answers, by class.
+        How each worker answers, by class; of one-coin workers three probabilities, see `matrices`.
     counts : array (M, L, K)
-        Expected counts of answers.
+        Expected counts of answers; of one-coin workers three numbers, see `cells`.
     log_weights : array (R, L, K)
         What the E-step uses.
     crowd : array (1, L, K)
@@ -475,9 +480,12 @@ class Learned:
     weight_scale: float
     further: dict[str, Floats]
     structure: StructureParameters
+    cells: Cells | None = None
 
     @classmethod
-    def of(cls, problem: Problem, parameters: Parameters, statistics: Statistics) -> Learned:
+    def of(
+        cls, problem: Problem, parameters: Parameters, statistics: Statistics, cells: Cells | None = None
+    ) -> Learned:
         """The estimates of a fit."""
         workers, counts = problem.workers, statistics.counts
         confusion = workers.plain_mean(parameters.workers, counts, parameters.prior)
@@ -490,7 +498,31 @@ class Learned:
             problem.weight_scale,
             workers.further_arrays(parameters.workers, counts),
             parameters.structure,
+            cells,
         )
+
+    @cached_property
+    def matrices(self) -> Floats:
+        """The confusion matrices (M, K, A), which may be large."""
+        n_classes, n_labels = len(self.structure.mean), len(self.further.get("_class_of_label", ()))
+        n_entries = len(self.confusion) * n_labels * n_classes
+        if not are_allowed(2 * NUMBER * n_entries, "entries", n_entries):
+            raise InputError(
+                f"The confusion matrices of {plural(len(self.confusion), 'worker')} x {n_labels:,} labels x "
+                f"{n_classes:,} classes would be too large.",
+                "The worker report has the accuracy of each worker, which is all that was learned.",
+            )
+        return self.worker_model.matrices(self.confusion, self.further, n_classes)
+
+    @property
+    def crowd_matrix(self) -> Floats:
+        """How the crowd answers on the whole, (K, A)."""
+        crowd = self.crowd.transpose(0, 2, 1)
+        return np.asarray(self.worker_model.matrices(crowd, self.further, len(self.structure.mean))[0])
+
+    def expect_cells(self) -> Floats | Cells:
+        """Expected counts of answers, (M, L, K)."""
+        return self.counts if self.cells is None else self.cells
 
     @property
     def worker_model(self) -> type[WorkerModel]:

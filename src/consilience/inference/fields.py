@@ -122,7 +122,8 @@ def choose_coupling(
             tried = replace(rest, structure=field, prior=prior)
             learned, statistics = run(tried, tried.maximise(statistics, prior))[:2]
             confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-            by_class, posterior = confusion[r.worker[answer], r.label[answer]], tried.infer(learned)
+            by_class = tried.workers.predict(confusion, r.worker[answer], r.label[answer])
+            posterior = tried.infer(learned)
             scores.append(score_powers(posterior[item], by_class, unit, r.weights(answer)))
         by_fold.append(scores)
     return pick_coupling(couplings, by_fold)

@@ -39,18 +39,17 @@ from ..answers.answers import Answers
 from ..answers.items import Gold
 from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..errors import ParameterError, plural
-from ..kernels import Floats, Integers
-from . import Cells
+from ..kernels import Floats
 from .em import Fit, Problem, infer_left_out
 from .observations import HIDDEN, MOST_ANSWERS, Observations
 from .structures import Statistics, Trail
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
+# Of many classes fewer answers are looked at: each has a probability for each class.
+MOST_NUMBERS, LEAST_ANSWERS = 5_000_000, 2_000
 # A smaller share of a count is rounding error.
 ROUNDING = 1e-12
-# Answers per class that the crowd's matrix is worth when a worker's own is judged.
-SHRINKAGE = 20.0
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
 # all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
@@ -262,10 +261,11 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
         return None
     start = fit.parameters._replace(prior=fit.parameters.prior.fixed())
     part, rows, others = observations, None, problem.earlier
-    if problem.graph is None and r.n_responses > MOST_ANSWERS:
+    most = min(MOST_ANSWERS, max(MOST_NUMBERS // r.n_classes, LEAST_ANSWERS))
+    if problem.graph is None and r.n_responses > most:
         # The items, or sequences, with the smallest random numbers.
         numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
-        n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
+        n_drawn = max(most * len(numbers) // r.n_responses, 1)
         drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
         items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
         part, rows = observations.about(items), r.answers_about(items)[0]
@@ -297,9 +297,9 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
         answer, unit, item = answer[judging], unit[judging], item[judging]
         worker, label = r.worker[answer], r.label[answer]
         matrices = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
-        shrunk = shrink_rows(rest.workers.plain_counts(statistics.counts), worker, label)
+        shrunk = rest.workers.shrink(statistics.counts, worker, label)
         places.append(np.stack([answer, np.full_like(answer, number), unit]))
-        predictions.append(np.stack([left_out[item], matrices[worker, label], shrunk]))
+        predictions.append(np.stack([left_out[item], rest.workers.predict(matrices, worker, label), shrunk]))
     place, (left_out, by_class, shrunk) = np.concatenate(places, axis=1), np.concatenate(predictions, axis=1)
     if not place.size:
         return None
@@ -358,31 +358,12 @@ class HeldOutScore(NamedTuple):
 
 
 def score_hidden(
-    r: Answers, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats | Cells
+    r: Answers, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, by_class: Floats
 ) -> HeldOutScore:
-    """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
-    item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    logs = log_chance(posterior[item], shrink_rows(counts, worker, label))
+    """Score hidden answers by the posterior of a fit to the others, and by how probable they are for each class."""
+    logs = log_chance(posterior[r.item_of_answer()[hidden]], by_class)
     totals = np.bincount(unit, weights=logs * r.weights(np.flatnonzero(hidden))).astype(np.float64)
     return HeldOutScore.of(totals, np.bincount(unit), np.flatnonzero(hidden))
-
-
-def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:
-    """The probabilities (n, K) of answers from expected counts (M, L, K) of all.
-
-    Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.
-    """
-    n_labels = counts.shape[1]
-    if isinstance(counts, Cells):
-        own = counts.sum_rows(counts.worker * n_labels + counts.label, worker.astype(np.int64) * n_labels + label)
-        total = counts.sum_rows(counts.worker, worker)
-        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])
-        crowd = (counts.sum_rows(counts.label, label) + 1.0 / n_labels) / (everything + 1.0)
-    else:
-        own, total = counts[worker, label], counts.sum(axis=1)[worker]
-        pooled = counts.sum(axis=0) + 1.0 / n_labels
-        crowd = (pooled / pooled.sum(axis=0))[label]
-    return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
 
 
 def mean_and_error(totals: Floats, sizes: NDArray[np.int64]) -> tuple[float, float]:

@@ -123,7 +123,7 @@ def fixed_prior(owner: Any, r: Answers) -> Floats | None:
 
 def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int = FIT_TABLES) -> None:
     """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
-    n_entries = workers.n_rows * workers.n_classes
+    n_entries = math.prod(workers.table_shape)
     needed = n_tables * NUMBER * n_entries
     if are_allowed(needed, "entries", n_entries, r.n_responses):
         return
@@ -131,7 +131,11 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
     n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
     vote = Sentence("Or use {model}, which needs no matrices.", model=Python("MajorityVote", "majority"))
-    remedies = (merge, NAME_CLASSES) if owner == "MajorityVote" else (merge, NAME_CLASSES, vote)
+    remedies: tuple[str | Sentence, ...] = (merge, NAME_CLASSES)
+    if owner == "DawidSkene" and not workers.silent:
+        remedies += (Sentence("Or use {workers}, who have one accuracy each.", workers="one-coin"),)
+    if owner != "MajorityVote":
+        remedies += (vote,)
     require_numbers("entries", n_entries, needed, r, f"{owner} needs matrices for {workers.describe_size()}", remedies)
 
 
@@ -195,7 +199,12 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
     r = observations.responses
     votes = expect_from_votes(problem)
     by_vote = problem.maximise(votes)
-    plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
+
+    def find_matrices() -> Floats:
+        """The matrices (M, K, A) that the votes make."""
+        workers, moments = problem.workers, by_vote.workers
+        mean = workers.plain_mean(moments, votes.counts, problem.prior).transpose(0, 2, 1)
+        return workers.matrices(mean, workers.further_arrays(moments, votes.counts), r.n_classes)
 
     def start_from(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
         given = Parameters(problem.workers.given(confusion), structure, problem.prior)
@@ -207,7 +216,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
 
     starts: dict[str, Parameters] = {}
     if isinstance(model.start, Estimator):
-        starts["model"] = start_from(confusion_of_model(model.start, r, plain))
+        starts["model"] = start_from(confusion_of_model(model.start, r, find_matrices()))
     elif not isinstance(model.start, str):
         shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
         expected = (
@@ -237,6 +246,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
                 )
             fixed, answers, prior = fixed_prior(model, r), answers_to_match(r), by_vote.structure.mean
             check_moments(type(model).__name__, answers, in_sequences=model._is_chain)
+            plain = find_matrices().transpose(0, 2, 1)
             moments = learn_moments(answers, plain, prior if fixed is None else fixed, learn_prior=fixed is None)
             if model.max_iter > 0:
                 # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their say.
@@ -244,7 +254,7 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
             structure = model._start_from_moments(r, problem.structure, moments)
             starts["moments"] = start_from(moments.confusion.transpose(0, 2, 1), structure)
     rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
-    confusion = plain.transpose(0, 2, 1)
+    confusion = find_matrices() if model.n_init > 1 else np.empty(0)
     for i in range(1, model.n_init):
         # The vote's matrices, blurred: half of each is a random distribution.
         noise = np.zeros(confusion.shape)
@@ -253,13 +263,13 @@ def find_starts(model: LatentEstimator, problem: Problem, observations: Observat
     return starts
 
 
-def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
+def confusion_of_model(model: Any, r: Answers, confusion: Floats) -> Floats:
     """A fitted model's matrices for the workers it knows, the vote's for the others."""
     if model._result is None:
         raise NotFittedError(
             f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
         )
-    names, matrices = model._result.names, model._result.learned.confusion
+    names, matrices = model._result.names, model._result.learned.matrices
     label = lookup(names.labels, to_column(r.labels))
     k = lookup(names.classes, to_column(r.classes))
     silent = matrices.shape[2] > len(names.labels)
@@ -269,7 +279,7 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
             f"The model to start from does not know all labels and classes of these answers. {has}", keyword="start"
         )
     worker = lookup(names.workers, to_column(r.workers))
-    confusion = plain.transpose(0, 2, 1).copy()
+    confusion = confusion.copy()
     known = worker >= 0
     if r.silence_counts:
         label = np.append(label, matrices.shape[2] - 1)

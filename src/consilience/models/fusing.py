@@ -35,11 +35,13 @@ from ..inference.copies import find_groups
 from ..inference.em import Progress
 from ..inference.estimator import LatentEstimator, list_defaults, renew
 from ..inference.observations import Observations
+from ..inference.starts import HIDING_TABLES
+from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind
 from ..kinds.tags import find_separators
-from ..limits import keep_to
+from ..limits import NUMBER, are_allowed, keep_to
 from ..options import check_questions, is_among, split_by_question
 from ..results.findings import check_kind
 from ..results.fitting import align, fit_model, make_observations
@@ -52,6 +54,8 @@ log = logging.getLogger("consilience")
 
 # Of so many linked items the graph is tried; of more only where it is asked for, since it takes many fits.
 FEW_ITEMS = 30_000
+# With more classes confusion matrices may be too many, in any case if they have more numbers for each answer.
+FEW_CLASSES, MOST_EACH = 20, 30
 # What may be given for each question.
 SCALE = ("classes", "ordered", "positions")
 SPLIT = (*SCALE, "separator")
@@ -282,12 +286,30 @@ def choose_estimator(
         soft = check_ways(plain, answers, engine)
         log.info("Note: %s", soft)
         chosen = chosen.set_params(workers=soft.way)
+    elif may_choose and isinstance(chosen, DawidSkene) and is_named and needs_coins(chosen, answers):
+        what = f"{answers.n_classes:,} classes and {plural(answers.n_responses, 'answer')}"
+        each = f"{what} of {plural(answers.n_workers, 'worker')}"
+        log.info("Note: %s: each worker has one accuracy instead of a confusion matrix", each)
+        chosen = chosen.set_params(workers=OneCoinWorkers.name)
     elif is_one_of_several and may_choose and is_named and isinstance(chosen, DawidSkene):
         is_plain = chosen.workers == "confusion" and chosen.estimation != "em"
         chosen = chosen.set_params(workers=NominalWorkers.name) if is_plain else chosen
 
     beside = {"scale_check": scale, "soft_check": soft, "blocked": prepared.blocked, "n_blocked": prepared.n_blocked}
     return chosen, answers, graph, beside
+
+
+def needs_coins(model: DawidSkene, r: Answers) -> bool:
+    """Whether there are too many classes for confusion matrices: more than a worker has answers, or than fit.
+
+    (Measured in simulated crowds of 20 to 100 classes, some of which are confused more often than others: with fewer
+    answers of a worker than classes one accuracy is better, with twice as many both are alike.)
+    """
+    if model.workers != "confusion" or r.silence_counts or r.soft is not None or r.n_classes <= FEW_CLASSES:
+        return False
+    n_entries = r.n_workers * r.n_labels * r.n_classes
+    fits = are_allowed(HIDING_TABLES * NUMBER * n_entries, "entries", n_entries)
+    return r.n_responses < r.n_workers * r.n_classes or (not fits and n_entries > MOST_EACH * r.n_responses)
 
 
 def fit_questions(

@@ -97,7 +97,7 @@ class LatentModel(Model, LatentEstimator):
             warn(stopped)
         parameters, statistics = best.parameters, best.statistics
         posterior = problem.infer(parameters)
-        learned = Learned.of(problem, parameters, statistics)
+        learned = Learned.of(problem, parameters, statistics, problem.workers.tabulate(r, posterior))
         is_given = fixed_prior(self, r) is not None
         estimates = gather_estimates(observations, problem, learned, parameters.prior, is_given)
 

@@ -267,7 +267,7 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
         with open_engine(engine) as opened:
             plan = model._plan(observations, None, opened)
             problem = plan.problem
-            nothing = np.zeros((problem.workers.n_rows, r.n_classes))
+            nothing = np.zeros(problem.workers.table_shape)
             earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
             plan = plan._replace(problem=replace(problem, earlier=earlier))
             result: Result = model._learn(observations, None, opened, plan=plan)

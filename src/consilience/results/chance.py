@@ -64,12 +64,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 
 from ..inference import log_of, sum_by
 from ..inference.em import Problem
 from ..inference.observations import Observations
+from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
+from ..inference.workers.rows import of_answers
 from ..kernels import Floats, Truths, freeze
 
 # From this probability on a worker is said to answer as if by chance.
@@ -82,6 +84,8 @@ AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED = (2.0, 6.0, 20.0), (2.0, 6.0), 
 SHARE_PRIOR, SHARE_START, ROUNDS = (0.5, 4.5), 0.1, 10
 # Probabilities nearer to 0 or 1 than this are rounded, and count as such.
 LEAST_CHANCE = 1e-9
+# Smaller probabilities are rounding errors, or nothing.
+ROUNDING, TINY = 1e-15, 1e-300
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
 
@@ -113,6 +117,22 @@ def measure_by_others(
     from ..kernels.answers import count_without
 
     workers, n_rows = problem.workers, problem.workers.n_rows
+    if isinstance(workers, OneCoinWorkers):
+        tallies, shares = np.zeros((3, workers.n_workers)), posterior.mean(axis=0)
+        for block in observations.lay_out(workers):
+            run = slice(block.first_item, block.first_item + block.n_items)
+            worker, own, alone = workers.match(block, posterior[run])
+            # Without the worker's own answer. What the posterior rules out stays so.
+            said = np.stack([own, np.maximum(1 - own - alone, 0.0), alone], axis=1)
+            factors = np.maximum(np.exp(log_weights[worker, :, 0]), TINY)
+            said = np.divide(said, factors, out=np.zeros_like(said), where=said > ROUNDING)
+            item, _, klass = workers.read(block)
+            by_others = said[:, 0] / np.maximum(said.sum(axis=1), TINY)
+            by_chance = np.where(klass >= 0, shares[klass], 0.0)
+            weight = of_answers(block, judged[run][item].astype(np.float64)[:, None])[:, 0]
+            sums = (sum_by(worker, weight * each, workers.n_workers) for each in (1.0, by_others, by_chance))
+            tallies += list(sums)
+        return {"chance": find_chance_of_coins(*tallies)}
     is_ordinal = isinstance(workers, OrdinalWorkers)
     # The sums of p over answers; and of p_k p_h, for ordered classes: how little p tells them apart.
     counts = np.zeros((n_rows, workers.n_classes))
@@ -178,6 +198,29 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
         odds.append(evidence[0] - evidence[1])
     chance[known] = learn_share(np.concatenate(odds))
     return chance
+
+
+def find_chance_of_coins(total: Floats, right: Floats, by_chance: Floats) -> Floats:
+    """The probability that each worker answers by chance, (M,), by how many answers are right and would be by chance.
+
+    The evidence is that of `find_chance` with two answers: right and wrong.
+
+    >>> find_chance_of_coins(np.array([30.0, 30, 0]), np.array([25.0, 3, 0]), np.array([3.0, 3, 0])).round(2)
+    array([0.  , 0.97,  nan])
+    """
+    told, known = np.full(len(total), np.nan), np.flatnonzero(total > 0)
+    if not len(known):
+        return told
+    n, hits, share = total[known], right[known], np.clip((by_chance[known] + 0.5) / (total[known] + 1), 1e-9, 1 - 1e-9)
+    crowd = float(hits.sum() / n.sum())
+    logs = []
+    for accuracy, several in ((crowd, AS_THE_CROWD), (MOSTLY_RIGHT, AS_THE_RIGHT)):
+        for times in several:
+            a, b = times * accuracy + ADDED, times * (1 - accuracy) + ADDED
+            logs.append(betaln(hits + a, n - hits + b) - betaln(a, b))
+    by_skill = logsumexp(logs, axis=0) - np.log(len(logs))
+    told[known] = learn_share(hits * np.log(share) + (n - hits) * np.log1p(-share) - by_skill)
+    return told
 
 
 def pool_chance(chances: Sequence[Floats]) -> Floats:

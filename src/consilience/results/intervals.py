@@ -101,6 +101,7 @@ from ..inference.hidden_answers import raise_where
 from ..inference.observations import Observations
 from ..inference.structures import Summary
 from ..inference.workers.base import Prior
+from ..inference.workers.one_coin import OneCoinWorkers, find_errable
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import release_mapped
@@ -210,9 +211,15 @@ def gather_estimates(
 ) -> Estimates:
     """What intervals depend on; `prior` is that of the workers."""
     r = observations.responses
-    spoken, named = learned.confusion[:, :, : r.n_labels].sum(axis=2), np.flatnonzero(r.label_of_class >= 0)
-    right = np.zeros(spoken.shape)
-    right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
+    named = np.flatnonzero(r.label_of_class >= 0)
+    if learned.kind == OneCoinWorkers.name:
+        right = np.zeros((r.n_workers, r.n_classes))
+        right[:, named] = learned.confusion[:, 0, :1]
+        spoken = np.ones(right.shape)
+    else:
+        spoken = learned.confusion[:, :, : r.n_labels].sum(axis=2)
+        right = np.zeros(spoken.shape)
+        right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
     return Estimates(
         learned,
         learned.structure.mean,
@@ -444,14 +451,17 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
     The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers. `shared`
     is the covariance of what all items share.
     """
-    right, prior, confusion = estimates.right, estimates.prior, estimates.learned.confusion
+    right, prior, learned = estimates.right, estimates.prior, estimates.learned
     total, accuracy, _, left = measure_answers(sums.chances)
     by_others, every = sums.judged
     varied, free, n_units = sums.votes.tolist()
     effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
     worth = np.asarray(total * left * by_others / np.maximum(every, TINY) / effect)
-    met = estimates.learned.counts.sum(axis=1)
-    believed = (met * right).sum(axis=1) / np.maximum(total, TINY)
+    is_coin = learned.kind == OneCoinWorkers.name
+    # Of one-coin workers it does not matter about which of the classes that have labels an answer is.
+    met = learned.counts[:, :2].sum(axis=1) if is_coin else learned.counts.sum(axis=1)
+    believed = (met * right.max(axis=1, keepdims=True) if is_coin else met * right).sum(axis=1)
+    believed = believed / np.maximum(total, TINY)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
     if shared is not None:
         mean = right @ prior
@@ -463,8 +473,18 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
     nobody_errs = r.n_labels == 1 and r.n_classes == 1
     ends[answered, :2] = 1.0 if nobody_errs else beta_ends(centre, worth, accuracy).T[answered]
 
+    if is_coin:
+        # The further the accuracy is from that of a guess, the more answers tell.
+        reported, guess = learned.confusion[:, 0, 0], 1.0 / max(r.n_labels, 1)
+        low, high = np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)
+        told = np.stack([inform_coins(each, prior, r.class_of_label) for each in (low, high)])
+        told[:, np.isnan(ends[:, 0])] = np.nan
+        ends[:, 2] = np.where((low <= guess) & (guess <= high), 0.0, told.min(axis=0))
+        ends[:, 3] = told.max(axis=0)
+        return ends, worth
     # Informativeness, of matrices that are tilted until their accuracy is the centre. Where silence is an answer, a
     # matrix has learned from it too, and says more than the accuracy of what was said.
+    confusion = learned.confusion
     target, entropy = (centre * worth + 0.5) / (worth + 1), float(entr(prior).sum())
     if r.silence_counts:
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
@@ -524,6 +544,27 @@ def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> F
         information = np.divide(information, speech, out=np.zeros(len(joint)), where=speech > 0)
     entropy = entr(prior).sum()
     return np.asarray(np.clip(information / entropy, 0.0, 1.0)) if entropy > 0 else np.zeros(len(joint))
+
+
+def inform_coins(accuracy: Floats, prior: Floats, class_of_label: NDArray[np.int64]) -> Floats:
+    """The informativeness of workers with these accuracies, whatever the truth, who err evenly.
+
+    With L labels, and p_k the share of class k, an answer l that names k has the probability
+    q_l = a p_k + (1 - a) (1 - p_k) / (L - 1), and I = - sum_l q_l log q_l + a log a + (1 - a) log (1 - a) / (L - 1).
+    About classes without a label answers tell nothing.
+    """
+    can_err, n_labels, entropy = find_errable(class_of_label, len(prior)), len(class_of_label), float(entr(prior).sum())
+    if entropy <= 0 or not can_err.any():
+        return np.zeros(len(accuracy))
+    named = class_of_label >= 0
+    share, told = np.where(named, prior[class_of_label], 0.0), prior[can_err].sum()
+    information = np.empty(len(accuracy))
+    for m, a in enumerate(accuracy.tolist()):
+        wrong = (1 - a) / (n_labels - 1)
+        spoken = entr(a * share + wrong * (told - share) + (1 - told) / n_labels).sum()
+        silent = told * (entr(a) + (n_labels - 1) * entr(wrong)) + (1 - told) * np.log(n_labels)
+        information[m] = spoken - silent
+    return np.clip(information / entropy, 0.0, 1.0)
 
 
 # ------------------------------------------------------------------------------------------ of class shares, and labels

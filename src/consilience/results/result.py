@@ -307,7 +307,8 @@ class Result:
     @property
     def takes_silence(self) -> bool:
         """Whether silence was an answer at the fit."""
-        return bool(self.learned.confusion.shape[2] > len(self.names.labels))
+        learned = self.learned
+        return learned.worker_model.hears_silence and learned.confusion.shape[2] > len(self.names.labels)
 
     @property
     def answers(self) -> Answers:

@@ -122,6 +122,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "counts": "M L K: counts",
         "crowd": "1 A K: probabilities",
     },
+    "Cells": {"worker": "*: workers", "label": "*: labels", "klass": "*", "count": "*: counts"},
     "Calibrated": {"predicted": None},
     "LinearJudge": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
     # Structures, with their summaries.
@@ -407,7 +408,7 @@ class SavedModel:
             raise misfit("labels/keys", dict.fromkeys(keys, "column"))
         if result.labels.n_items < 1:
             raise ValueError("there are no items")
-        if sizes["A"] - sizes["L"] not in (0, int(learned.worker_model.hears_silence)):
+        if sizes.get("A", sizes["L"]) - sizes["L"] not in (0, int(learned.worker_model.hears_silence)):
             raise ValueError(f"workers of the kind {learned.kind!r} cannot give {sizes['A']} answers")
         context = learned.worker_model.context
         n_contexts = learned.further[f"_{context}_counts"].shape[1] if context else 1

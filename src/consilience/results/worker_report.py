@@ -55,10 +55,11 @@ from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
+from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
 from ..kernels import Floats, Integers, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
-from .intervals import find_voter_intervals, informativeness
+from .intervals import find_voter_intervals, inform_coins, informativeness
 from .result import FeatureResult, Labels, Result, weigh_copies
 
 FEW_ANSWERS = 10
@@ -114,8 +115,11 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
         information = inform_by_votes(counts, said, prior) if vote_is_made else np.full(n_workers, np.nan)
         speech, intervals = information, find_voter_intervals(right, total, information, prior)
     else:
-        takes_silence = learned.confusion.shape[2] > len(names.labels)
-        information = speech = informativeness(learned.confusion, prior)
+        takes_silence = result.takes_silence
+        if learned.kind == OneCoinWorkers.name:
+            information = speech = inform_coins(learned.confusion[:, 0, 0], prior, said)
+        else:
+            information = speech = informativeness(learned.confusion, prior)
         if takes_silence:
             speech = informativeness(learned.confusion, prior, spoken=True)
         assert result.intervals.workers is not None
@@ -144,7 +148,7 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
     accused = find_accused(result)
     says_one = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
     drift = None
-    if given is not None and given.order is not None and (learned is not None or vote_is_made):
+    if given is not None and given.order is not None and (vote_is_made or not isinstance(counts, Cells)):
         drift = tabulate_drift(result, np.where(unjudged, np.nan, accuracy))
     falls = [""] * n_workers if drift is None else to_values(drift["remarks"]).tolist()
     group = np.zeros(n_workers, np.int64)
@@ -185,7 +189,7 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
 def expect_counts(result: Result) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if result.model != "MajorityVote":
-        return result.learned.counts
+        return result.learned.expect_cells()
     if result.voting is not None:
         return Cells.of_answers(result.voting.responses, result.labels.posterior)
     return Cells.of_table(result.learned.counts)
@@ -230,7 +234,8 @@ def measure_workers(
         # Not of one who says only one label, which all other truths are called by.
         enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
         telling = (met >= enough) & (met > 0) & (np.count_nonzero(spoken, axis=1) > 1)[:, None]
-        wrong = cells.where(~is_right & (cells.count >= WORTH_TELLING) & telling[cells.worker, cells.klass])
+        wrong = cells.where(~is_right & (cells.count >= WORTH_TELLING) & (cells.klass < cells.shape[2]))
+        wrong = wrong.where(telling[wrong.worker, wrong.klass])
         rate = wrong.count / met[wrong.worker, wrong.klass]
         order = np.lexsort((-rate, wrong.worker))  # of equal rates the first
         worker, place = np.unique(wrong.worker[order], return_index=True)
@@ -306,7 +311,7 @@ def tabulate_drift(result: Result, accuracy: Floats) -> dict[str, Column]:
         return sum_by(item, values, r.n_items)[item] - sum_by(pair, values, len(pairs))[pair]
 
     # What others say of the item of each answer.
-    matrix = result.learned.confusion[:, :, : r.n_labels]
+    matrix = result.learned.matrices[:, :, : r.n_labels]
     logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], TINY))
     q = np.log(np.maximum(result.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
     q = np.exp(q - q.max(axis=1, keepdims=True))

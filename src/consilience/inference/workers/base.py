@@ -43,8 +43,8 @@ from ...errors import ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze, read_only
 from ...limits import allocate
 from ...options import to_floats
-from .. import Distributions, fit_distributions
-from .rows import AnyFactors, Counted, CountedRows, Factors, of_answers
+from .. import Cells, Distributions, fit_distributions
+from .rows import AnyFactors, Counted, CountedRows, Factors, RowCounts, count_answers, of_answers, shrink_rows
 
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -339,10 +339,19 @@ class WorkerModel:
         raise NotImplementedError
 
     def votes(self) -> NDArray[np.int64]:
-        """Which class each row votes for, (n_rows,); -1 for none. Nothing if the probabilities are the votes."""
+        """Which class each answer of a matrix votes for; -1 for none. Nothing if the probabilities are the votes."""
         choice = np.full(self.n_answers, -1)
         choice[: self.n_labels] = self.class_of_label
-        return np.tile(choice, self.n_workers * self.n_contexts)
+        return choice
+
+    @property
+    def table_shape(self) -> tuple[int, int]:
+        """The shape of the table of expected counts: a row for each kind of answer, with a column for each class."""
+        return self.n_rows, self.n_classes
+
+    def count(self, block: Block, posterior: Floats) -> RowCounts:
+        """What is counted of the answers of a block, by posterior probability of each class."""
+        return count_answers(block, posterior)
 
     def by_matrix(self, counts: Floats) -> Floats:
         """Expected counts of labels, and of silence, from those of rows, (n_rows, K), as (R, A, K)."""
@@ -421,6 +430,23 @@ class WorkerModel:
         return np.ones(1)
 
     # ------------------------------------------------------------------------------------------------- what is reported
+
+    def predict(self, mean: Floats, worker: Integers, label: Integers) -> Floats:
+        """The probabilities (n, K) of answers, by the matrices that are reported."""
+        return np.asarray(mean[worker, label])
+
+    def shrink(self, counts: Floats, worker: Integers, label: Integers) -> Floats:
+        """The probabilities (n, K) of answers from expected counts; those of each worker shrunk towards the crowd's."""
+        return shrink_rows(self.plain_counts(counts), worker, label)
+
+    def tabulate(self, r: Answers, posterior: Floats) -> Cells | None:
+        """How often each worker gave each label to items of each class, where `plain_counts` are not that."""
+        return None
+
+    @classmethod
+    def matrices(cls, confusion: Floats, further: Mapping[str, Floats], n_classes: int) -> Floats:
+        """The confusion matrices (M, K, A), from what a fit has kept of them."""
+        return confusion
 
     def plain_counts(self, counts: Floats) -> Floats:
         """Expected counts of answers, whatever the context, as (M, L, K)."""

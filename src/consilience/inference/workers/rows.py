@@ -28,14 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answers import Block
-from ...kernels import Floats, freeze, read_only, width_of
-from .. import weigh_logs
+from ...kernels import Floats, Integers, freeze, read_only, width_of
+from .. import Cells, weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 N_STEPS, STEEP = 65, 3.0
+# Answers per class that the crowd's matrix is worth when a worker's own is judged.
+SHRINKAGE = 20.0
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
 LEAST_SHARE = 1e-4
+# Up to so many classes, rows are added and compared column by column, which is faster.
+FEW_CLASSES = 32
 
 
 # The rows that one block met, and their expected counts.
@@ -125,7 +129,7 @@ def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> fl
 
 
 def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
-    """Each item's vote shares; `votes` says which class a row votes for, -1 for none.
+    """Each item's vote shares; `votes` says which class each answer of a matrix votes for, -1 for none.
 
     If `votes` are empty, the probabilities of soft votes are the votes. An item without a vote for any class gets the
     prior, an item with gold its gold.
@@ -134,12 +138,11 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 
     if len(votes):
         shares = np.zeros((block.n_items, len(prior)))
-        own = freeze(votes if len(votes) == len(block.rows) else votes[block.rows])
-        add_votes(block.codes, block.offsets, block.amount, own, shares)
+        add_votes(block.codes, block.offsets, block.amount, freeze(votes[block.rows % len(votes)]), shares)
     else:
         soft = block.soft.astype(np.float64)
         shares = sum_answers(block, of_answers(block, soft))
-    total = reduce(add, shares.T)  # faster than `sum` where there are few classes
+    total = shares.sum(axis=1) if shares.shape[1] > FEW_CLASSES else reduce(add, shares.T)  # faster for few classes
     shares /= np.where(total > 0, total, 1.0)[:, None]
     shares[total == 0] = prior
     if len(block.gold):
@@ -186,7 +189,7 @@ def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Flo
         kept = np.maximum(logs[known, block.gold[known]], -1e300)
         logs[known] = -np.inf
         logs[known, block.gold[known]] = kept
-    top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
+    top = find_largest(logs)
     logs -= top[:, None]
     return np.exp(logs, out=logs), float(top.sum())
 
@@ -233,30 +236,32 @@ class CountedRows(NamedTuple):
         return evidence
 
 
-class CountedCoins(NamedTuple):
-    """Right and wrong answers of workers who have one accuracy each."""
-
-    coins: Floats  # (M, 2): counts and pseudo-counts
-    names: Floats  # (L, K): 1 where a label names a class
-    can_err: Floats  # (K,): 1 where there are right and wrong answers
-
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
-        """The log evidence of a block."""
-        n_labels = len(self.names)
-        worker, label = np.divmod(block.rows[block.codes], n_labels)
-        own = of_answers(block, np.repeat(posterior, np.diff(block.offsets), axis=0))
-        named = self.names[label]
-        right = (own * named * self.can_err).sum(axis=1)
-        wrong = (own * (1 - named) * self.can_err).sum(axis=1)
-        left = np.maximum(self.coins[worker] - np.stack([right, wrong], axis=1), LEAST)
-        logs = np.log(left) - np.log(left.sum(axis=1, keepdims=True))
-        logs = np.where(named > 0, logs[:, :1], logs[:, 1:] - np.log(max(n_labels - 1, 1))) * self.can_err
-        return sum_answers(block, of_answers(block, logs))
-
-
 def of_answers(block: Block, values: Floats) -> Floats:
     """What is true of each answer of a block, (n_answers, K), times how much the answer counts."""
     return values * block.amount[:, None] if len(block.amount) else values
+
+
+def find_largest(values: Floats) -> Floats:
+    """The largest entry of each row."""
+    return np.asarray(values.max(axis=1) if values.shape[1] > FEW_CLASSES else reduce(np.maximum, values.T))
+
+
+def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:
+    """The probabilities (n, K) of answers from expected counts (M, L, K) of all.
+
+    Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.
+    """
+    n_labels = counts.shape[1]
+    if isinstance(counts, Cells):
+        own = counts.sum_rows(counts.worker * n_labels + counts.label, worker.astype(np.int64) * n_labels + label)
+        total = counts.sum_rows(counts.worker, worker)
+        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])
+        crowd = (counts.sum_rows(counts.label, label) + 1.0 / n_labels) / (everything + 1.0)
+    else:
+        own, total = counts[worker, label], counts.sum(axis=1)[worker]
+        pooled = counts.sum(axis=0) + 1.0 / n_labels
+        crowd = (pooled / pooled.sum(axis=0))[label]
+    return np.asarray((own + SHRINKAGE * crowd) / (total + SHRINKAGE))
 
 
 def sum_answers(block: Block, logs: Floats) -> Floats:
