@@ -47,6 +47,11 @@ FILES = {
     "promptfoo.json": "promptfoo",
     "promptfoo.jsonl": "promptfoo",
     "zooniverse.csv": "zooniverse",
+    "deepeval.json": "deepeval",
+    "lm-eval/ash/samples_facts_2026-11-19T00-00-00.000000.jsonl": "lm-eval",
+    "langfuse.json": "langfuse",
+    "langfuse.csv": "langfuse",
+    "mlflow.jsonl": "mlflow",
 }
 
 
@@ -66,13 +71,13 @@ def test_fused_by_one_command(name, tmp_path, monkeypatch):
     assert {"item", "label"} <= {*Path("labels.csv").read_text().splitlines()[0].split(",")} or name == "zooniverse.csv"
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.21, 0.52, 0.93])
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_was_cut_off_is_one_error(name, share, tmp_path):
     """It says where, and what to do; nothing of the file is taken for an answer."""
     content = (LOGS / name).read_bytes()
     content = gzip.decompress(content) if name.endswith(".gz") else content
-    path = tmp_path / name.removesuffix(".gz")
+    path = tmp_path / Path(name).name.removesuffix(".gz")
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InputError) as error:
         triples(path, format=FILES[name])
@@ -325,3 +330,77 @@ def test_zooniverse_labels_with_their_probabilities(tmp_path, monkeypatch):
     rows = list(csv.DictReader(Path("l.csv").read_text().splitlines()))
     assert [row["item"] for row in rows] == list(dict.fromkeys(row["subject_ids"] for row in zooniverse()))
     assert all(float(row["p(No)"]) + float(row["p(Yes)"]) == pytest.approx(1) for row in rows)
+
+
+# --------------------------------------------------------------------------- DeepEval, lm-evaluation-harness, traces
+
+
+def test_deepeval_metrics_are_workers():
+    """A metric with two evaluation models is a question to them; one that met an error did not say no."""
+    cases = json.loads((LOGS / "deepeval.json").read_text())["testCases"]
+    rows = [(case["name"], each) for case in cases for each in case["metricsData"]]
+    assert [(each["error"], each["success"]) for _, each in rows if "error" in each] == [
+        ("ValueError: the judge sent no JSON", False)  # as DeepEval counts it
+    ]
+    told = [(item, each) for item, each in rows if "error" not in each]
+    sure = [(item, each["evaluationModel"], str(each["success"])) for item, each in told if each["name"] == "Sure"]
+    other = [(item, each["name"], str(each["success"])) for item, each in told if each["name"] != "Sure"]
+    assert triples(LOGS / "deepeval.json", label="Sure") == sorted(sure)
+    assert triples(LOGS / "deepeval.json", label="passed") == sorted(other)
+    assert "1 score" in listen(LOGS / "deepeval.json", label="Sure")
+
+
+def test_deepeval_runs_are_systems(tmp_path):
+    for name in ("ash", "elm"):
+        (tmp_path / f"{name}.json").write_bytes((LOGS / "deepeval.json").read_bytes())
+    assert {item for item, *_ in triples(tmp_path, label="Sure")} >= {"fact 0|ash", "fact 0|elm"}
+
+
+def test_lm_eval_metrics_and_filters_are_workers():
+    expected = []
+    for file in sorted(LOGS.glob("lm-eval/*/*.jsonl")):
+        for each in map(json.loads, file.read_text().splitlines()):
+            worker = f"exact_match ({each['filter']})"
+            expected.append((f"{each['doc_id']}|{file.parent.name}", worker, str(each["exact_match"] == 1)))
+    assert triples(LOGS / "lm-eval" / "*" / "*.jsonl") == sorted(expected)
+    assert "chrf" in listen(LOGS / "lm-eval" / "ash")
+
+
+@pytest.mark.parametrize("name", ["langfuse.json", "langfuse.csv"])
+def test_langfuse_scores_by_name_and_source(name):
+    scores = json.loads((LOGS / "langfuse.json").read_text())["data"]
+    tone = [(each["traceId"], each["source"], each["stringValue"]) for each in scores if each["name"] == "tone"]
+    names = {"EVAL": "eval", "ANNOTATION": "human vera"}
+    assert triples(LOGS / name, label="tone") == sorted((item, names[who], label) for item, who, label in tone)
+    grounded = [(each["traceId"], each["name"], each["stringValue"]) for each in scores if "grounded" in each["name"]]
+    assert triples(LOGS / name, label="passed") == sorted(grounded)
+    assert triples(LOGS / name, label="score") == [("t3", "length", "4.5")]
+    known = cs.read_answers(LOGS / name, label="tone", gold="tone_human").gold
+    assert known == {item: label for item, who, label in tone if who == "ANNOTATION"}
+    assert cs.read_answers(LOGS / name, label="tone").gold is None  # only if asked for
+
+
+def test_mlflow_feedback_by_source():
+    traces = list(map(json.loads, (LOGS / "mlflow.jsonl").read_text().splitlines()))
+    expected = []
+    for info in (trace["info"] for trace in traces):
+        for each in info["assessments"]:
+            if each["assessment_name"] == "correct" and "error" not in each["feedback"]:
+                human = "human " if each["source"]["source_type"] == "HUMAN" else ""
+                item = f"{info['trace_id']}|{info['trace_metadata']['mlflow.modelId']}"
+                expected.append((item, human + each["source"]["source_id"], each["feedback"]["value"]))
+    assert triples(LOGS / "mlflow.jsonl", label="correct") == sorted(expected)
+    assert len(expected) == 10
+    assert "the judge sent no JSON" in listen(LOGS / "mlflow.jsonl", label="correct")
+    known = cs.read_answers(LOGS / "mlflow.jsonl", label="correct", gold="correct_human").gold
+    assert sorted(known.values()) == ["no", "yes", "yes"]
+    assert cs.read_answers(LOGS / "mlflow.jsonl", label="passed").n_workers == 1  # and the expectation is no verdict
+
+
+def test_people_who_differ_know_nothing(tmp_path):
+    base = {"name": "tone", "dataType": "CATEGORICAL", "traceId": "t", "value": 0}
+    people = [{**base, "source": "ANNOTATION", "authorUserId": who, "stringValue": said} for who, said in ("ay", "bz")]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
+    assert triples(tmp_path / "a.jsonl") == [("t", "human a", "y"), ("t", "human b", "z")]
+    with pytest.raises(InputError, match="human"):
+        cs.read_answers(tmp_path / "a.jsonl", gold="human")

@@ -102,13 +102,14 @@ def _read(path: str, _wanted: object) -> pa.Table:
         system = task = ""
         judges: dict[str, list[str]] = {}
         for name, line, value in _read_archive(file) if is_archive else open_parts(file, "samples"):
-            with expect(_TITLE, file, line, value):
+            with expect(_TITLE, f"{file}, line {line}", value):
                 if name == "eval":
                     system, task, judges = str(value["model"]), str(value["task"]), _collected(value)
                     runs[system, task] += 1
                 elif name == "samples":
                     n_failed += not value.get("scores")
-                    key = str(value["id"]), system, task, int(value["epoch"]), runs[system, task]
+                    sample = value["id"] if type(value["id"]) is int else str(value["id"])
+                    key = sample, system, task, int(value["epoch"]), runs[system, task]
                     _add(log, key, value, judges)
     if n_failed:
         what = plural(n_failed, "sample")

@@ -8,6 +8,7 @@ scores are counted, a warning tells of them, and they are no answers.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -20,7 +21,6 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 
 from ..answers.columns import spell_surrogates
-from ..answers.layouts import GOLD
 from ..errors import InputError, first_line, listing, plural, shorten, warn_of
 from . import files
 from .reading import ITEM, QUESTIONS
@@ -172,14 +172,41 @@ def peek_keys(head: bytes) -> dict[str, Any]:
     return keys
 
 
+def recognise_columns(head: bytes, *names: str) -> bool:
+    """Whether the beginning of a file is a header in CSV with some columns."""
+    first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="ignore")
+    try:
+        return {*names} <= {*next(csv.reader([first]), [])}
+    except csv.Error:
+        return False
+
+
+def read_rows(path: str, title: str, *needed: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of all files in CSV at a path, each with its place."""
+    for file in files.list_inputs(path):
+        reader = csv.DictReader(files.read_text(file, errors="strict"))
+        missing = [name for name in needed if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(f"{file!r} has no column {listing(missing)} ({title}).", "Export it again.")
+        try:
+            for row in reader:
+                place = f"{files.name_of(file)}, line {reader.line_num}"
+                if None in row.values() or None in row:
+                    problem = f"{place}: the row has another number of fields than the header."
+                    raise InputError(problem, "The file may be cut off: export it again.")
+                yield place, row
+        except UnicodeDecodeError as error:
+            raise files.encoding_error(f"{files.name_of(file)}, line {reader.line_num + 1}") from error
+
+
 @contextmanager
-def expect(title: str, file: str, line: int, record: object) -> Iterator[None]:
+def expect(title: str, place: str, record: object) -> Iterator[None]:
     """Raise the error for a record that does not look as it should."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
-            f"{file}, line {line}: this is not as {title} writes it ({type(error).__name__}: {first_line(error)}): "
+            f"{place}: this is not as {title} writes it ({type(error).__name__}: {first_line(error)}): "
             f"{shorten(record)}.",
             "Export it again.",
         ) from error
@@ -217,16 +244,18 @@ class Log:
         self.keys: list[Key] = []
         self.judges: list[str] = []
         self.sources: list[str] = []
-        self.beside: dict[str, list[Any]] = {"content": [], "human": [], "time": []}
+        self.beside: dict[str, list[Any]] = {"content": [], "time": []}
         # Of each answer its row, the question ("": that of all judges), and the value.
         self.rows: list[int] = []
         self.asked: list[str] = []
         self.values: list[Any] = []
+        # Known labels by item and question, and the rows of people, whose answers may become such.
         self.known: dict[tuple[Key, str], Any] = {}
+        self.people: set[int] = set()
         self.missing: Counter[tuple[str, str]] = Counter()
 
-    def add(self, key: Key, judge: str, value: object, source: str = "", **beside: Any) -> None:
-        """Take a score: a value, or one for each of several questions."""
+    def add(self, key: Key, judge: str, value: object, source: str = "", human: bool = False, **beside: Any) -> None:
+        """Take a score, a value or one for each of several questions; and whether a person gave it."""
         row = len(self.keys)
         who = f"{judge} ({source})" if source else judge
         for question, said in value.items() if isinstance(value, dict) else [("", value)]:
@@ -242,11 +271,16 @@ class Log:
             self.keys.append(key)
             self.judges.append(judge)
             self.sources.append(source)
+            if human:
+                self.people.add(row)
             for name, held in self.beside.items():
                 held.append(beside.get(name))
 
-    def table(self) -> pa.Table:
-        """All answers, with a column of labels, or one for each question; what is missing is told."""
+    def table(self, apart: bool = False) -> pa.Table:
+        """All answers, with a column of labels, or one for each question; what is missing is told.
+
+        `apart` says that a name from several sources is not a question to these, but several judges.
+        """
         if self.missing:
             said = [
                 f"{n:,} of {shorten(judge)} ({shorten(why, 60)})" for (judge, why), n in self.missing.most_common(5)
@@ -256,30 +290,36 @@ class Log:
             warn_of(f"{total} of {self.path!r} left out, {self.why}: {', '.join(said)}.")
         if not self.values:
             raise InputError(f"{self.path!r} holds no scores ({self.title}).", "Give the log of a scored evaluation.")
-        self._name_questions()
+        self._name_questions(apart)
         questions = sorted(set(self.asked))
         names = ["label"] if len(questions) == 1 else questions
         columns: dict[str, list[Any]] = {
             part: [key[place] for key in self.keys] for place, part in enumerate(self.parts)
         }
         item = [part for place, part in enumerate(self.parts) if not place or len(set(columns[part])) > 1]
-        taken = {*columns, *self.beside, "worker", "gold"} & {*names}
+        taken = {*columns, *self.beside, "worker", "gold", "human"} & {*names}
         if taken:
             raise InputError(f"{self.path!r} has a question called {listing(taken)}.", "Rename it.")
         columns["worker"] = self.judges
         columns |= {name: [None] * len(self.keys) for name in names}
         for row, question, value in zip(self.rows, self.asked, self.values, strict=True):
             columns["label" if len(names) == 1 else question][row] = value
+        human: dict[tuple[Key, str], Any] = {}
+        for row, question, value in zip(self.rows, self.asked, self.values, strict=True):
+            if row in self.people:  # where people differ, nothing is known
+                place = self.keys[row], question
+                human[place] = value if human.get(place, value) == value else None
         for question, name in zip(questions, names, strict=True):
-            known = [self.known.get((key, question)) for key in self.keys] if self.known else []
-            if any(each is not None for each in known):
-                columns["gold" if len(names) == 1 else f"{name}{GOLD}"] = known
+            for kind, held in ("gold", self.known), ("human", human):
+                known = [held.get((key, question)) for key in self.keys] if held else []
+                if any(each is not None for each in known):
+                    columns[kind if len(names) == 1 else f"{name}_{kind}"] = known
         columns |= {name: held for name, held in self.beside.items() if any(each is not None for each in held)}
         told = {ITEM: ",".join(item)} if len(item) > 1 else {}
         told |= {QUESTIONS: json.dumps(names)} if len(names) > 1 else {}
         return pa.table({name: _make_column(values) for name, values in columns.items()}, metadata=told)
 
-    def _name_questions(self) -> None:
+    def _name_questions(self, apart: bool) -> None:
         """Let judges answer one question together if they use the same sort of values: words, true or false, numbers.
 
         Numbers that are all 0 or 1 are true or false.
@@ -288,7 +328,10 @@ class Log:
         for judge, source in zip(self.judges, self.sources, strict=True):
             sources.setdefault(judge, set()).add(source)
         shared = {judge for judge, held in sources.items() if len(held) > 1}
-        if shared:
+        if shared and apart:
+            names = zip(self.judges, self.sources, strict=True)
+            self.judges = [f"{judge} ({source})" if judge in shared else judge for judge, source in names]
+        elif shared:
             self.asked = [
                 question or (self.judges[row] if self.judges[row] in shared else "")
                 for row, question in zip(self.rows, self.asked, strict=True)

@@ -45,7 +45,7 @@ def _read(path: str, _wanted: object) -> pa.Table:
         for name, line, result in open_parts(file, *([] if is_lines else ["results.results"])):
             if name not in ("", "results.results"):
                 continue
-            with expect(_TITLE, file, line, result):
+            with expect(_TITLE, f"{file}, line {line}", result):
                 sample = _number(tests, json.dumps(result["vars"], sort_keys=True), int(result["testIdx"]))
                 system = str(result["provider"].get("label") or result["provider"]["id"])
                 prompt = str(result["prompt"].get("label") or result["prompt"]["raw"])
@@ -61,8 +61,7 @@ def _read(path: str, _wanted: object) -> pa.Table:
                     if _has_failed(part):
                         log.missing[f"{judge} ({source})" if source else judge, str(part.get("reason"))] += 1
                     else:
-                        human = part.get("pass") if judge == "human" else None
-                        log.add(key, judge, part.get("pass"), source, content=content, human=human)
+                        log.add(key, judge, part.get("pass"), source, judge == "human", content=content)
     if n_failed:
         what = plural(n_failed, "result")
         warn_of(f"{path!r} has {what} without an assertion, such as those with an error. They are left out.")

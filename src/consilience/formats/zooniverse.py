@@ -14,7 +14,6 @@ Relies on the classification exports of Panoptes. A row is what one volunteer di
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterator
@@ -24,9 +23,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, listing, plural, shorten, warn_of
-from . import Codec, files
+from . import Codec
 from .json_lines import Record
-from .logs import Log
+from .logs import Log, read_rows, recognise_columns
 
 _TITLE = "Zooniverse classifications"
 _REMEDY = "Export the classifications again."
@@ -35,29 +34,7 @@ _CONTENT = ("content", "text", "image", "filename", "name", "url")
 
 
 def _recognise(head: bytes, _path: str) -> bool:
-    first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="ignore")
-    try:
-        return {*_NEEDED, "classification_id"} <= {*next(csv.reader([first]), [])}
-    except csv.Error:
-        return False
-
-
-def _rows(path: str) -> Iterator[tuple[str, Record]]:
-    """The rows of all files, each with its place."""
-    for file in files.list_inputs(path):
-        reader = csv.DictReader(files.read_text(file, errors="strict"))
-        missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
-        if missing:
-            raise InputError(f"{file!r} has no column {listing(missing)} ({_TITLE}).", _REMEDY)
-        try:
-            for row in reader:
-                place = f"{files.name_of(file)}, line {reader.line_num}"
-                if None in row.values() or None in row:
-                    problem = f"{place}: the row has another number of fields than the header."
-                    raise InputError(problem, "The file may be cut off: export it again.")
-                yield place, row
-        except UnicodeDecodeError as error:
-            raise files.encoding_error(f"{files.name_of(file)}, line {reader.line_num + 1}") from error
+    return recognise_columns(head, *_NEEDED, "classification_id")
 
 
 def _parse(place: str, row: Record, column: str, kind: type) -> Any:
@@ -120,8 +97,8 @@ def _read(path: str, _wanted: object) -> pa.Table:
     shapes: dict[str, int] = {}
     contents: dict[str, str | None] = {}
     doubtful: set[tuple[str, str]] = set()
-    workflows = {row["workflow_id"] for _, row in _rows(path)}
-    for place, row in _rows(path):
+    workflows = {row["workflow_id"] for _, row in read_rows(path, _TITLE, *_NEEDED)}
+    for place, row in read_rows(path, _TITLE, *_NEEDED):
         subject = row["subject_ids"]
         answers: dict[str, Any] = {}
         for task, value in _flatten(place, _parse(place, row, "annotations", list)):
