@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+from matplotlib.colors import ListedColormap
 from PIL import Image
 
 import consilience as cs
-from consilience.inference.estimator import renew
 from paper.drawing import FAINT, INK, RC
 
 HERE = Path(__file__).parent / "_static"
@@ -119,39 +118,6 @@ def answer(rng: np.random.Generator, tag: str, shorten: float, misplace: float, 
     return tag.replace("ORG", "LOC") if rng.random() < misplace else tag
 
 
-def draw_transitions() -> None:
-    """The transitions that a crowd was made with, and those found from its answers; forbidden steps are hatched."""
-    columns, _ = tagging_crowd()
-    model = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(columns)
-    order = [model.classes_.tolist().index(tag) for tag in TAGS]
-    found = model.transition_[np.ix_(order, order)]
-    blues = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE])
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.1), sharey=True)
-    for axis, matrix, title in zip(axes, (TAG_STEPS, found), ("made up", "found from the answers"), strict=True):
-        axis.imshow(np.sqrt(matrix), cmap=blues, vmin=0, vmax=1)
-        for j, before in enumerate(TAGS):
-            for k, after in enumerate(TAGS):
-                if after.startswith("I") and before[1:] != after[1:]:
-                    cell = plt.Rectangle((k - 0.5, j - 0.5), 1, 1, fill=False, hatch="////", edgecolor=FAINT, lw=0)
-                    axis.add_patch(cell)
-                elif round(matrix[j, k], 2) > 0:
-                    colour = "white" if matrix[j, k] > 0.35 else INK
-                    axis.text(k, j, f"{matrix[j, k]:.2f}"[1:], ha="center", va="center", color=colour, fontsize=8)
-        axis.set_xticks(range(7), TAGS, rotation=40, ha="right", rotation_mode="anchor")
-        axis.set_yticks(range(7), TAGS)
-        axis.set_xticks(np.arange(-0.5, 7), minor=True)
-        axis.set_yticks(np.arange(-0.5, 7), minor=True)
-        axis.grid(which="minor", color="white", lw=1.5)
-        axis.tick_params(which="both", length=0)
-        axis.spines[:].set_visible(False)
-        axis.set(xlabel="to", title=title)
-        axis.title.set_size(10)
-    axes[0].set_ylabel("from")
-    figure.tight_layout(w_pad=2)
-    figure.savefig(HERE / "transitions.png")
-    plt.close(figure)
-
-
 def draw_sentence() -> None:
     """One sentence: what five workers said, what counting votes gives, and what fusing gives, with its confidence."""
     columns, _ = tagging_crowd()
@@ -182,37 +148,6 @@ def draw_sentence() -> None:
     axis.axis("off")
     figure.subplots_adjust(0.01, 0.01, 0.99, 0.99)
     figure.savefig(HERE / "sentence.png")
-    plt.close(figure)
-
-
-def draw_moments() -> None:
-    """The error of moment matching, and of EM that starts from it, falls as 1 / sqrt(N)."""
-    sizes = np.array([1_000, 3_000, 10_000, 30_000, 100_000])
-    models = (
-        ("MomentMatching()", cs.MomentMatching(), ORANGE, "s"),
-        ('DawidSkene(start="moments")', cs.DawidSkene(start="moments"), BLUE, "o"),
-    )
-    errors = np.empty((len(models), len(sizes), 5))
-    for i, j, seed in np.ndindex(errors.shape):
-        crowd = cs.simulate.independent(int(sizes[j]), n_workers=10, n_classes=4, good=6, seed=seed)
-        found = renew(models[i][1]).fit(crowd.responses).confusion_
-        errors[i, j, seed] = cs.metrics.confusion_error(crowd.parameters.confusion, found)
-    figure, axes = plt.subplots(figsize=(5.6, 3.6))
-    means = errors.mean(axis=2)
-    scale = np.exp(np.mean(np.log(means[0] * np.sqrt(sizes))))
-    axes.plot(sizes, scale / np.sqrt(sizes), color=INK, lw=1, ls="--", zorder=3, label=rf"${scale:.1f}\,/\,\sqrt{{N}}$")
-    for (name, _, colour, mark), mean, every in zip(models, means, errors, strict=True):
-        axes.plot(sizes, mean, color=colour, marker=mark, ms=5, lw=1.5, label=name)
-        axes.fill_between(sizes, every.min(axis=1), every.max(axis=1), color=colour, alpha=0.15, lw=0)
-        print(name, dict(zip(sizes.tolist(), mean.round(4).tolist(), strict=True)))
-    ticks = [0.01, 0.02, 0.05, 0.1, 0.2]
-    axes.set(xscale="log", yscale="log", xlabel="items", ylabel="error of the confusion matrices", ylim=(0.009, 0.2))
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.legend(loc="upper right")
-    figure.tight_layout()
-    figure.savefig(HERE / "moments.png")
     plt.close(figure)
 
 
@@ -357,8 +292,6 @@ def draw_gallery() -> None:
 if __name__ == "__main__":
     plt.rcParams.update(RC)
     draw_fusion()
-    draw_moments()
-    draw_transitions()
     draw_sentence()
     draw_network()
     draw_pixels()
