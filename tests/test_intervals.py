@@ -12,8 +12,13 @@ import pytest
 
 import consilience as cs
 from benchmarks import intervals as benchmark
+from consilience.engines import Threads
+from consilience.inference import Distributions
+from consilience.inference.em import Parameters
 from consilience.inference.estimator import renew
+from consilience.inference.observations import Observations
 from consilience.results import intervals
+from consilience.results.conclusion import conclude
 from consilience.results.intervals import informativeness
 
 
@@ -118,11 +123,26 @@ def estimates_of(model, prior_is_known=False):
     return intervals.Estimates(model.result_.learned, model.prior_, pseudo_counts, prior_is_known, judged, right)
 
 
+def sum_up(model, r, estimates):
+    """The sums of the pass after a fit, with the parameters of a model."""
+    problem = model._plan(Observations(r), None, Threads(1)).problem
+    found = model.result_.learned
+    distributions = Distributions(found.log_weights, found.log_weights, 0.0)
+    parameters = Parameters(distributions, found.structure, problem.prior)
+    statistics = problem.expect(parameters)
+    return conclude(Observations(r), problem, parameters, statistics, estimates, False).sums
+
+
+def sum_by_item(r, right):
+    amount = intervals.ALL_FULLY if r.amount is None else r.amount
+    return intervals.sum_by_item(r.worker, r.label, r.offsets, amount, r.class_of_label, right, right)
+
+
 def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found = estimates_of(model)
-    sums = intervals.sum_statistics(r, model.posterior_, found)
+    sums = sum_up(model, r, found)
     ends, worth = intervals.find_worker_intervals(r, sums, found, None)
     _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
@@ -155,10 +175,10 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    sums = intervals.sum_statistics(r, q, found)
+    sums = sum_up(model, r, found)
     shared = intervals.invert_scores(r, sums, found)
     np.testing.assert_allclose(shared, expected, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(intervals.sum_by_item(r, right, right)[0] * q, scores[:, :3], atol=1e-12)
+    np.testing.assert_allclose(sum_by_item(r, right)[0] * q, scores[:, :3], atol=1e-12)
 
 
 def test_slope_of_the_mean_probability_of_labels():
@@ -179,7 +199,7 @@ def test_slope_of_the_mean_probability_of_labels():
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
     chosen = posterior[np.arange(r.n_items), labels]
-    surprise, _ = intervals.sum_by_item(r, right, right)
+    surprise, _ = sum_by_item(r, right)
     slope = intervals.sum_slopes(posterior, np.eye(3)[labels], chosen, surprise) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
@@ -193,7 +213,9 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     whole = all_ends(model)
     for entries in (1, 30):
         monkeypatch.setattr(intervals, "MOST_ENTRIES", entries)
-        runs = list(intervals.cut_runs(r))
+        monkeypatch.setattr(intervals, "FEWEST_ITEMS", 1)
+        offsets = None if r.sequences is None else r.sequences.offsets
+        runs = list(intervals.cut_runs(60, r.n_classes, offsets))
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}

@@ -164,3 +164,25 @@ def test_names_that_do_not_apply_are_not_shown():
     assert len([name for name in dir(fitted) if not name.startswith("_")]) <= 45
     tags = cs.TagSets().fit(cs.simulate.tags(30, seed=1).tags)
     assert "n_init" not in dir(tags)  # a setting that is no parameter of it
+
+
+class CountingThreads(cs.engines.Threads):
+    """Threads that note what was done with how many answers."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.passes = []
+
+    def map(self, function, placed, *shared):
+        self.passes.append((function.__name__, sum(len(block.codes) for block in placed)))
+        return super().map(function, placed, *shared)
+
+
+@pytest.mark.parametrize("gold", [None, {7: 1}])
+def test_one_pass_over_all_answers_follows_the_loop(gold):
+    engine = CountingThreads()
+    cs.DawidSkene().fit(CROWD.responses, engine=engine, gold=gold)
+    everywhere = [name for name, n_answers in engine.passes if n_answers == CROWD.responses.n_responses]
+    last = len(everywhere) - everywhere[::-1].index("expect_block")
+    # Known labels that were drawn at random are judged as if they were not known.
+    assert everywhere[last:] == ["conclude_block"] + ["infer_block"] * (gold is not None)

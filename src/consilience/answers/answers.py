@@ -67,11 +67,13 @@ from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, relabel, scale_votes
 from .tables import ROLES, WHOLE, find_columns, open_frame, read_names
 
-# Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
-# in the processor's cache and that two threads have something to share at a hundred thousand answers.
+# Answers plus items in a block: large enough that a block's overhead vanishes, small enough that two threads have
+# something to share at a hundred thousand answers.
 BLOCK_SIZE = 1 << 17
-# Where there are many classes, a block has about so many probabilities.
-MOST_PROBABILITIES = 1 << 21
+# Each block reads and returns a table of the rows of its workers. So blocks of large data have so many answers per row,
+# but there are enough of them for many threads, and not so many that Python is what takes time. A block has at most
+# about so many probabilities.
+ANSWERS_PER_ROW, FEWEST_BLOCKS, MOST_BLOCKS, MOST_PROBABILITIES = 8, 32, 128, 1 << 21
 # Rows are marked in a table of all of them, unless there are so many times more of them than answers.
 MOST_ROWS = 16
 # So many rows can be told apart by codes of two bytes.
@@ -546,6 +548,13 @@ class Answers:
         owners = self.keys.ids[self.keys.of_items()].tolist()
         return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
+    @cached_property
+    def item_hashes(self) -> NDArray[np.uint64]:
+        """A hash of what identifies each item, by which items are drawn."""
+        from .random_choices import hash_items
+
+        return freeze(hash_items(self.keys))
+
     # The warning that silence may well be an answer, and is ignored; else None.
     silence_doubt = cached_property(doubt_silence)
 
@@ -855,7 +864,9 @@ def cut_blocks(
     offsets, sequences = responses.offsets, responses.sequences
     ends: Any = range(responses.n_items + 1) if sequences is None else sequences.offsets
     total_size = int(offsets[-1]) + responses.n_items
-    n_blocks = max(1, total_size // BLOCK_SIZE, responses.n_items * responses.n_classes // MOST_PROBABILITIES)
+    size = max(total_size // MOST_BLOCKS, min(ANSWERS_PER_ROW * n_codes, total_size // FEWEST_BLOCKS))
+    n_probabilities = responses.n_items * responses.n_classes
+    n_blocks = max(1, total_size // max(BLOCK_SIZE, size), n_probabilities // MOST_PROBABILITIES)
     answered = offsets[1:] > offsets[:-1]
     if gold is not None:
         answered |= gold >= 0
@@ -871,8 +882,10 @@ def cut_blocks(
     bounds = [int(ends[cut]) for cut in cuts]
     nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
     room = allocate((responses.n_responses, 4), np.uint8)  # for the codes of all blocks
-    blocks = []
-    for (first, start), (last, stop) in pairwise(zip(cuts, bounds, strict=True)):
+    runs = list(pairwise(zip(cuts, bounds, strict=True)))
+
+    def cut(number: int) -> Block:
+        (first, start), (last, stop) = runs[number]
         answers = slice(int(offsets[start]), int(offsets[stop]))
         own = codes[answers]
         if n_codes > MOST_ROWS * max(len(own), BLOCK_SIZE):
@@ -885,24 +898,25 @@ def cut_blocks(
         short = many and len(rows) <= MOST_SHORT
         kept: Any = room[answers].reshape(-1).view(np.uint16 if short else np.int32)[: len(local)]
         kept[:] = local
-        blocks.append(
-            Block(
-                first_item=start,
-                n_items=stop - start,
-                codes=freeze(kept),
-                offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
-                rows=freeze(rows),
-                amount=nothing if responses.amount is None else freeze(responses.amount[answers]),
-                gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
-                sequences=freeze(
-                    np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
-                ),
-                log_prior=unknown if known is None else freeze(known[start:stop].copy()),
-                answered=freeze(np.empty(0, np.bool_) if all_told else answered[start:stop].copy()),
-                total_size=total_size,
-                anchor=unknown,
-                soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,
-            )
+        block = Block(
+            first_item=start,
+            n_items=stop - start,
+            codes=freeze(kept),
+            offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
+            rows=freeze(rows),
+            amount=nothing if responses.amount is None else freeze(responses.amount[answers]),
+            gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
+            sequences=freeze(
+                np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
+            ),
+            log_prior=unknown if known is None else freeze(known[start:stop].copy()),
+            answered=freeze(np.empty(0, np.bool_) if all_told else answered[start:stop].copy()),
+            total_size=total_size,
+            anchor=unknown,
+            soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,
         )
         release_mapped()
-    return blocks
+        return block
+
+    parts = side_by_side(lambda start, stop: list(map(cut, range(start, stop))), len(runs), least=1)
+    return [block for part in parts for block in part]

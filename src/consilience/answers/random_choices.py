@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..kernels import Integers, Truths
+from ..limits import side_by_side
 from .answers import Answers
 from .columns import Indices, Values, to_column, to_values
 from .items import Sequences
@@ -67,21 +68,25 @@ def hash_ids(ids: Values) -> Hashes:
             parts = zip(*ids.tolist(), strict=True)
             return draw_numbers(None, *(hash_ids(to_values(to_column(list(part)))) for part in parts))
     hashes = np.empty(len(ids), np.uint64)
-    for first in range(0, len(ids), AT_ONCE):  # the texts of all ids together would take much memory
-        run = slice(first, first + AT_ONCE)
-        some, texts = ids[run], None
-        if some.dtype.kind == "f" and bool(np.all((np.abs(some) < 2**53) & (some == np.floor(some)))):
-            some = some.astype(np.int64)
-        if some.dtype.kind in "iu":
-            texts = pc.cast(pa.array(some), pa.large_string())
-        elif some.dtype == object:
-            with suppress(TypeError, ValueError, NotImplementedError):  # some are no text, or hold half of a character
-                texts = pa.array(some, pa.large_string())
-        if texts is None:
-            texts = pa.array([_text_of(entry) for entry in some.tolist()], pa.large_binary())
-        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        data = texts.buffers()[2]
-        hashes[run] = scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
+
+    def fill(start: int, stop: int) -> None:
+        for first in range(start, stop, AT_ONCE):  # the texts of all ids together would take much memory
+            run = slice(first, min(first + AT_ONCE, stop))
+            some, texts = ids[run], None
+            if some.dtype.kind == "f" and bool(np.all((np.abs(some) < 2**53) & (some == np.floor(some)))):
+                some = some.astype(np.int64)
+            if some.dtype.kind in "iu":
+                texts = pc.cast(pa.array(some), pa.large_string())
+            elif some.dtype == object:
+                with suppress(TypeError, ValueError, NotImplementedError):  # some are no text, or half a character
+                    texts = pa.array(some, pa.large_string())
+            if texts is None:
+                texts = pa.array([_text_of(entry) for entry in some.tolist()], pa.large_binary())
+            offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+            data = texts.buffers()[2]
+            hashes[run] = scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
+
+    side_by_side(fill, len(ids))
     return hashes
 
 
@@ -145,6 +150,19 @@ def draw_numbers(seed: int | None, *hashes: Hashes) -> Hashes:
     return total
 
 
+def sample_items(r: Answers, most: int, seed: int) -> Indices:
+    """Whole items, or all items of whole sequences, with about so many answers at most; all, if these are no more.
+
+    They are those with the smallest random numbers, so that they do not depend on the order of the items.
+    """
+    if r.n_responses <= most:
+        return np.arange(r.n_items)
+    numbers = draw_numbers(seed, r.item_hashes if r.sequences is None else hash_ids(r.sequences.ids))
+    n_drawn = max(most * len(numbers) // r.n_responses, 1)
+    drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
+    return np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
+
+
 def draw_units(rows: Indices, unit: Indices, most: int) -> Indices:
     """Some of the rows, ascending: all rows of the first units, until these are `most` rows.
 
@@ -191,7 +209,7 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
     n_hidden = min(max(1, round(fraction * n_units)), n_units - 1)
     n_folds = min(n_folds, n_units // n_hidden)
     n_wanted = n_hidden * n_folds
-    hashes = hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)[r.sequences.of_items()]
+    hashes = r.item_hashes if r.sequences is None else hash_ids(r.sequences.ids)[r.sequences.of_items()]
     eligible = None
     # Units are drawn from those of a sample of the items, since to draw from all would take longer. It has `SPARE`
     # times as many as are wanted, so that most answers to an item stay.

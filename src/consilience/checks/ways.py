@@ -46,7 +46,7 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices
-from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
+from ..answers.random_choices import count_units, draw_numbers, hide_answers
 from ..engines import Engine
 from ..errors import quietly
 from ..inference.estimator import LatentEstimator, renew
@@ -131,7 +131,7 @@ def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
     n_items = most * crowd.n_items // crowd.n_responses
-    hashes = hash_items(crowd.keys)
+    hashes = crowd.item_hashes
     r = replace(crowd, keys=hashes, gold=None)
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)

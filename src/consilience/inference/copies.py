@@ -184,7 +184,7 @@ class Sample(NamedTuple):
 def draw_items(r: Answers) -> NDArray[np.uint64]:
     """A random number for each item, the same for all of a sequence; it goes by ids."""
     if r.sequences is None:
-        return draw_numbers(0, hash_items(r.keys))
+        return draw_numbers(0, r.item_hashes)
     return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
 
 

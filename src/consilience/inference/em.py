@@ -292,11 +292,17 @@ def infer_left_out(
     structure = problem.structure.for_left_out(learned.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    unsaid = problem.unsaid
-    if not (use_gold and unsaid):
+    return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold else left_out
+
+
+def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: tuple[int, ...]) -> Floats:
+    """Posteriors that leave items out, in which classes that nobody said keep the probability of the fit.
+
+    All that is known of these is the prior of their answers, which variational Bayes holds against them and counts
+    without the item do not.
+    """
+    if not unsaid:
         return left_out
-    # Classes that nobody said keep the probability of the fit. All that is known of them is the prior of their answers,
-    # which variational Bayes holds against them and counts without the item do not.
     kept = left_out.copy()
     kept[:, unsaid] = 0.0
     total = kept.sum(axis=1, keepdims=True)

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.items import Gold
-from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
+from ..answers.random_choices import count_units, hide_answers, sample_items
 from ..errors import ParameterError, plural
 from ..kernels import Floats
 from .em import Fit, Problem, infer_left_out
@@ -263,11 +263,7 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
     part, rows, others = observations, None, problem.earlier
     most = min(MOST_ANSWERS, max(MOST_NUMBERS // r.n_classes, LEAST_ANSWERS))
     if problem.graph is None and r.n_responses > most:
-        # The items, or sequences, with the smallest random numbers.
-        numbers = draw_numbers(seed, hash_items(r.keys if r.sequences is None else r.sequences.ids))
-        n_drawn = max(most * len(numbers) // r.n_responses, 1)
-        drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
-        items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
+        items = sample_items(r, most, seed)
         part, rows = observations.about(items), r.answers_about(items)[0]
     r = part.responses
     if count_units(r) < 2:

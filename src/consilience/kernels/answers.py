@@ -177,23 +177,21 @@ def sum_rows(codes: Rows, offsets: Integers, weight: Floats, power: int, table: 
 
 @kernel
 def sum_chances(
-    worker: Integers,
-    label: Integers,
-    offsets: Integers,
-    weight: Floats,
-    class_of_label: Integers,
-    posterior: Floats,
-    out: Floats,
+    codes: Rows, offsets: Integers, weight: Floats, choice: Integers, posterior: Floats, out: Floats
 ) -> None:
-    """Add each worker's sums of w_j, w_j p_j and w_j p_j^2 to out (3, M); p_j is the chance that answer j is right."""
+    """Add the sums of w_j, w_j p_j and w_j p_j^2 of each row to out (n_rows, ...), in its first three columns.
+
+    p_j is the chance that answer j is right: that of the class that its row means, 0 for a row of choice -1.
+    """
     for i in range(offsets.size - 1):
         for j in range(offsets[i], offsets[i + 1]):
+            row = codes[j]
             w = weight[j] if weight.size > 0 else 1.0
-            k = class_of_label[label[j]]
+            k = choice[row]
             chance = posterior[i, k] if k >= 0 else 0.0
-            out[0, worker[j]] += w
-            out[1, worker[j]] += w * chance
-            out[2, worker[j]] += w * chance * chance
+            out[row, 0] += w
+            out[row, 1] += w * chance
+            out[row, 2] += w * chance * chance
 
 
 @kernel

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
+from ..answers.random_choices import sample_items
 from ..engines import Engine
 from ..errors import ParameterError, Python, Sentence, warn
 from ..inference.em import Learned, Parameters, Progress, expect_from_votes
@@ -15,7 +16,7 @@ from ..inference.estimator import Parts, explain_stop
 from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, make_vote_problem
 from ..inference.moments import SHRINKAGE, answers_to_match, learn_moments
-from ..inference.observations import Observations
+from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import (
     check_matrices,
     check_moments,
@@ -25,6 +26,7 @@ from ..inference.structures import Independent
 from ..inference.workers import voters
 from ..results.calibration import Calibrated
 from ..results.chance import measure_by_others
+from ..results.conclusion import conclude
 from ..results.fitting import make_result, take_vote
 from ..results.intervals import are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Result
@@ -285,10 +287,12 @@ class MomentMatching(Model):
             warn(stopped)
         workers = problem.workers.given(moments.confusion.transpose(0, 2, 1))
         learned = Parameters(workers, problem.structure.given(moments.prior), problem.prior)
-        statistics, posterior = problem.expect(learned), problem.infer(learned)
-        codes = choose_labels(posterior, self.label_by)
+        statistics = problem.expect(learned)
         estimates = Learned.of(problem, learned, statistics)
         seen = gather_estimates(observations, problem, estimates, learned.prior, given is not None)
+        conclusion = conclude(observations, problem, learned, statistics, seen, False)
+        posterior, items = conclusion.posterior, sample_items(r, MOST_ANSWERS, seed=0)
+        codes = choose_labels(posterior, self.label_by)
         as_found = Calibrated(Calibration(1.0, given=True), [1.0])
         return make_result(
             type(self).__name__,
@@ -300,6 +304,8 @@ class MomentMatching(Model):
             prior=learned.structure.mean,
             estimates=estimates,
             course=Course(moments.trace, moments.n_iter, moments.converged),
-            intervals=find_intervals(r, posterior, codes, seen, posterior, as_found)[0],
-            **measure_by_others(observations, problem, workers.log_weights, seen.judged, posterior),
+            intervals=find_intervals(
+                r, conclusion.sums, items, posterior, codes, seen, posterior[items], posterior, as_found
+            ),
+            **measure_by_others(problem.workers, conclusion.counts, conclusion.pairs),
         )

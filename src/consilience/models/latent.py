@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.previews import build_report
+from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
 from ..engines import Engine
 from ..errors import parameter_error, warn
@@ -20,16 +21,25 @@ from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
 from ..inference.hidden_answers import raise_where
 from ..inference.labels import choose_labels
-from ..inference.observations import Observations
+from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent
 from ..kernels import Floats
-from ..limits import release_mapped
+from ..limits import release_mapped, side_by_side
 from ..options import is_whole as is_whole_number
 from ..results.calibration import Calibrated, calibrate, find_raised, find_span_confidence
 from ..results.chance import measure_by_others
+from ..results.conclusion import conclude
 from ..results.fitting import make_result
-from ..results.intervals import Sums, are_checked, find_intervals, gather_estimates, is_share_checked
+from ..results.intervals import (
+    Sums,
+    are_checked,
+    find_intervals,
+    find_share_intervals,
+    gather_estimates,
+    invert_scores,
+    is_share_checked,
+)
 from ..results.result import Course, FeatureResult, Result
 from ..results.worker_report import list_disagreements
 from .base import FromResult, Model
@@ -96,44 +106,54 @@ class LatentModel(Model, LatentEstimator):
         if stopped is not None:
             warn(stopped)
         parameters, statistics = best.parameters, best.statistics
-        posterior = problem.infer(parameters)
-        learned = Learned.of(problem, parameters, statistics, problem.workers.tabulate(r, posterior))
+        learned = Learned.of(problem, parameters, statistics)
         is_given = fixed_prior(self, r) is not None
         estimates = gather_estimates(observations, problem, learned, parameters.prior, is_given)
 
+        # One pass over the answers. Matrices that were given have learned from no item.
+        leaves_out = self.calibration != "none" and self.max_iter > 0
+        about = observations, problem, parameters, statistics, estimates
+        conclusion = conclude(*about, leaves_out, past)
+        posterior, left_out, sums = conclusion.posterior, conclusion.left_out, conclusion.sums
+        learned = replace(learned, cells=problem.workers.tabulate(r, posterior))
+
         # Calibration and labels.
         opinion = None if feature_fit is None or feature_fit.classifier is None else feature_fit
-        calibrated, reported = calibrate(self, observations, problem, best, posterior, opinion, before)
+        calibrated = calibrate(self, observations, problem, best, posterior, left_out, opinion, before)
         power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
-        # Run by run, since a second array of all posteriors would take much memory.
-        runs = [slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE)]
+        items = sample_items(r, MOST_ANSWERS, self.seed)
+        sampled = left_out[items]
+        # In place, since a further array of all posteriors would take much memory.
+        reported = left_out if leaves_out or power == 1 else posterior.copy()
+        codes = np.empty(r.n_items, np.int64)
+
+        def report(start: int, stop: int) -> None:
+            for first in range(start, stop, ITEMS_AT_ONCE):
+                run = slice(first, min(first + ITEMS_AT_ONCE, stop))
+                if power != 1:
+                    reported[run] = raise_where(changed[run], reported[run], power)
+                codes[run] = choose_labels(reported[run], self.label_by)
+
+        side_by_side(report, r.n_items)
         if self._rule == "sequence":
             factors = problem.workers.factors(parameters.workers.log_weights)
             codes = decode_labels(engine, problem.placed, factors, parameters.structure)
-        else:
-            raised = (raise_where(changed[run], reported[run], power) for run in runs)
-            codes = np.concatenate([choose_labels(each, self.label_by) for each in raised])
+        release_mapped()
 
-        # Intervals, while the posteriors are not yet raised to the power.
-        intervals, sums = find_intervals(r, posterior, codes, estimates, reported, calibrated, past)
+        intervals = find_intervals(r, sums, items, posterior, codes, estimates, sampled, reported, calibrated)
         if plan.apart is not None:
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
-            by_answers, without = apart.infer(alone.parameters), Learned.of(apart, alone.parameters, alone.statistics)
+            without = Learned.of(apart, alone.parameters, alone.statistics)
             known = gather_estimates(observations, apart, without, alone.parameters.prior, is_given)
-            low, high = find_intervals(r, by_answers, codes, known, reported, calibrated)[0].prior
+            by_answers = conclude(observations, apart, alone.parameters, alone.statistics, known, False)
+            low, high = find_share_intervals(by_answers.sums, known, invert_scores(r, by_answers.sums, known))
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
             intervals = intervals._replace(prior=np.stack(ends))
         spans = None
         if self._is_chain and are_tags(r.classes):
-            left_out = self.calibration != "none" and self.max_iter > 0
             sequence = cast(Sequences, r.sequences).of_items()
-            spans = find_span_confidence(problem, best, posterior, codes, r.classes, sequence, left_out, power)
-        if power != 1:
-            reported = posterior.copy() if reported is posterior else reported
-            for run in runs:
-                reported[run] = raise_where(changed[run], reported[run], power)
-            release_mapped()
+            spans = find_span_confidence(problem, best, posterior, codes, r.classes, sequence, leaves_out, power)
 
         # What checks the answers: others, neighbours, chains, features and item priors.
         linked = observations.log_prior is not None or not isinstance(problem.structure, Independent)
@@ -150,7 +170,7 @@ class LatentModel(Model, LatentEstimator):
         # What others say of each worker. The answers of earlier batches are gone.
         by_others: dict[str, Floats] = {}
         if past is None:
-            by_others = measure_by_others(observations, problem, learned.log_weights, estimates.judged, posterior)
+            by_others = measure_by_others(problem.workers, conclusion.counts, conclusion.pairs)
         return make_result(
             type(self).__name__,
             observations,

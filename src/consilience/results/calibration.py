@@ -116,35 +116,26 @@ def calibrate(
     problem: Problem,
     fit: Fit,
     posterior: Floats,
+    left_out: Floats,
     opinion: FeatureFit | None = None,
     before: Calibrated | None = None,
-) -> tuple[Calibrated, Floats]:
+) -> Calibrated:
     """Calibrate the posteriors of a fit.
 
     Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
     answers too, and known labels lower the power because of such errors.
 
-    `opinion` is what a classifier says of the items, if it has a say. If the answers are a batch of a stream, `before`
-    is the calibration of the batches before.
-
-    Returns
-    -------
-    calibrated : Calibrated
-        The power, and what it was chosen by.
-    left_out : array (N, K)
-        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
+    `posterior` and `left_out` (N, K) are those of the fit, and those that leave each item out. `opinion` is what a
+    classifier says of the items, if it has a say. If the answers are a batch of a stream, `before` is the calibration
+    of the batches before.
     """
     r, gold, calibration = observations.responses, observations.gold, model.calibration
     if isinstance(calibration, str) and calibration == "none":
-        return Calibrated(Calibration(1.0, given=True), [1.0]), posterior
+        return Calibrated(Calibration(1.0, given=True), [1.0])
 
-    # Hidden answers come first: the search for them takes memory itself.
     is_fitted = model.max_iter > 0
     by_hidden_answers = isinstance(calibration, str) and calibration == "hidden answers"
     hidden = hide_from_fit(observations, problem, fit, model.seed) if by_hidden_answers and is_fitted else None
-    left_out = posterior  # matrices that were given have learned from no item
-    if is_fitted:
-        left_out = infer_left_out(problem, fit.parameters, fit.statistics, posterior)
     changed = find_raised(fit.parameters.structure, r)
 
     if not isinstance(calibration, str):
@@ -218,7 +209,7 @@ def calibrate(
             codes = choose_labels(judged, model.label_by)
             sums += judged[np.arange(len(judged)), codes].sum(), len(judged)
         calibrated = calibrated._replace(blind_accuracy=float(sums[0] / sums[1]) if sums[1] else 1.0)
-    return calibrated, left_out
+    return calibrated
 
 
 def limit_power(

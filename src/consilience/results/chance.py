@@ -66,12 +66,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
+from ..answers.answers import Block
 from ..inference import log_of, sum_by
-from ..inference.em import Problem
-from ..inference.observations import Observations
-from ..inference.workers.one_coin import OneCoinWorkers
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
-from ..inference.workers.rows import of_answers
+from ..inference.workers.rows import RowCounts, of_answers
 from ..kernels import Floats, Truths, freeze
 
 # From this probability on a worker is said to answer as if by chance.
@@ -106,48 +106,55 @@ FIGURES = ("bias", "bias_low", "bias_high", "spread", "careless")
 LEAST_BIAS = 0.3
 
 
-def measure_by_others(
-    observations: Observations, problem: Problem, log_weights: Floats, judged: Truths, posterior: Floats
-) -> dict[str, Floats]:
-    """What answers of others say of each worker: the probability of chance, and the figures of raters.
+def count_by_others(
+    workers: WorkerModel, block: Block, posterior: Floats, judged: Truths, log_weights: Floats, shares: Floats
+) -> tuple[RowCounts, Floats]:
+    """What answers of others say of those of a block: the sums of p by row, and of p_k p_h (K, K), of ordered classes.
 
-    `judged` (N,) tells to which items an answer is judged by something else, `posterior` (N, K) is that before
-    calibration.
+    `judged` (N,) tells to which items of the block an answer is judged by something else, `posterior` (N, K) is that
+    before calibration. Of one-coin workers three sums are by worker: answers, and how many of them are right by what
+    others say, and would be by the shares of the classes (K,).
     """
     from ..kernels.answers import count_without
 
-    workers, n_rows = problem.workers, problem.workers.n_rows
+    pairs = np.zeros((workers.n_classes if isinstance(workers, OrdinalWorkers) else 0, workers.n_classes))
     if isinstance(workers, OneCoinWorkers):
-        tallies, shares = np.zeros((3, workers.n_workers)), posterior.mean(axis=0)
-        for block in observations.lay_out(workers):
-            run = slice(block.first_item, block.first_item + block.n_items)
-            worker, own, alone = workers.match(block, posterior[run])
-            # Without the worker's own answer. What the posterior rules out stays so.
-            said = np.stack([own, np.maximum(1 - own - alone, 0.0), alone], axis=1)
-            factors = np.maximum(np.exp(log_weights[worker, :, 0]), TINY)
-            said = np.divide(said, factors, out=np.zeros_like(said), where=said > ROUNDING)
-            item, _, klass = workers.read(block)
-            by_others = said[:, 0] / np.maximum(said.sum(axis=1), TINY)
-            by_chance = np.where(klass >= 0, shares[klass], 0.0)
-            weight = of_answers(block, judged[run][item].astype(np.float64)[:, None])[:, 0]
-            sums = (sum_by(worker, weight * each, workers.n_workers) for each in (1.0, by_others, by_chance))
-            tallies += list(sums)
-        return {"chance": find_chance_of_coins(*tallies)}
-    is_ordinal = isinstance(workers, OrdinalWorkers)
-    # The sums of p over answers; and of p_k p_h, for ordered classes: how little p tells them apart.
-    counts = np.zeros((n_rows, workers.n_classes))
-    pairs = np.zeros((workers.n_classes if is_ordinal else 0, workers.n_classes))
-    for block in observations.lay_out(workers):
-        run = slice(block.first_item, block.first_item + block.n_items)
-        logs = log_of(posterior[run])
-        if len(block.anchor):
-            logs = logs - block.anchor  # it holds the worker's own vote
-        spoken = freeze(np.ascontiguousarray(workers.log_answers(block, log_weights)))
-        owner = block.rows // (n_rows // workers.n_workers)
-        own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
-        answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged[run].copy()))
-        count_without(*answers, freeze(np.ascontiguousarray(logs)), spoken, own, pairs, scratch)
-        counts[block.rows] += own
+        worker, own, alone = workers.match(block, posterior)
+        # Without the worker's own answer. What the posterior rules out stays so.
+        said = np.stack([own, np.maximum(1 - own - alone, 0.0), alone], axis=1)
+        factors = np.maximum(np.exp(log_weights[worker, :, 0]), TINY)
+        said = np.divide(said, factors, out=np.zeros_like(said), where=said > ROUNDING)
+        item, _, klass = workers.read(block)
+        by_others = said[:, 0] / np.maximum(said.sum(axis=1), TINY)
+        by_chance = np.where(klass >= 0, shares[klass], 0.0)
+        weight = of_answers(block, judged[item].astype(np.float64)[:, None])[:, 0]
+        there, place = np.unique(worker, return_inverse=True)
+        sums = [sum_by(place, weight * each, len(there)) for each in (1.0, by_others, by_chance)]
+        return (there, np.stack(sums, axis=1)), pairs
+    logs = log_of(posterior)
+    if len(block.anchor):
+        logs = logs - block.anchor  # it holds the worker's own vote
+    logs, spoken = (np.ascontiguousarray(each) for each in (logs, workers.log_answers(block, log_weights)))
+    owner = block.rows // (workers.n_rows // workers.n_workers)
+    counts, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
+    given = freeze(owner), freeze(judged.copy()), freeze(logs), freeze(spoken)
+    count_without(block.codes, block.offsets, block.amount, *given, counts, pairs, scratch)
+    return (block.rows, counts), pairs
+
+
+def shape_of_counts(workers: WorkerModel) -> tuple[int, int]:
+    """The shape of the table that `count_by_others` adds to."""
+    is_coin = isinstance(workers, OneCoinWorkers)
+    return (workers.n_workers, COINS) if is_coin else (workers.n_rows, workers.n_classes)
+
+
+def measure_by_others(workers: WorkerModel, counts: Floats, pairs: Floats) -> dict[str, Floats]:
+    """What answers of others say of each worker: the probability of chance, and the figures of raters.
+
+    `counts` and `pairs` are the sums over all blocks; those of pairs of classes say how little p tells these apart.
+    """
+    if isinstance(workers, OneCoinWorkers):
+        return {"chance": find_chance_of_coins(*counts.T)}
     table = workers.plain_counts(counts)
     figures = {"chance": find_chance(table, workers.class_of_label, workers.silent)}
     if isinstance(workers, OrdinalWorkers):

@@ -85,6 +85,7 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, entr, stdtrit
 
 from ..answers.answers import Answers
-from ..answers.columns import count_codes
+from ..answers.columns import Indices
 from ..answers.graph import Graph
 from ..answers.items import Gold
 from ..inference import ITEMS_AT_ONCE, sum_by
@@ -103,8 +104,8 @@ from ..inference.structures import Summary
 from ..inference.workers.base import Prior
 from ..inference.workers.one_coin import OneCoinWorkers, find_errable
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, Truths, freeze, read_only
-from ..limits import release_mapped
+from ..kernels import Floats, Integers, Rows, Truths, freeze, read_only
+from ..limits import release_mapped, side_by_side
 from .calibration import Calibrated, find_raised
 
 # Two-sided 95 %.
@@ -163,6 +164,14 @@ class Sums(NamedTuple):
     meant: Floats  # (K,): 1 if some answer means the class
     sizes: Floats  # (2,): items, and sequences
     summary: Summary | None = None  # of the structure, which the next batch goes on from
+
+    def plus(self, earlier: Sums) -> Sums:
+        """The sums with those of earlier batches."""
+        own = self
+        if own.scores.shape != earlier.scores.shape:  # there are too many classes by now
+            earlier, own = (each._replace(scores=np.empty((2, 0, 0))) for each in (earlier, own))
+        added: Any = [before + now for before, now in zip(earlier[:-1], own[:-1], strict=True)]
+        return Sums(*added)._replace(meant=own.meant)
 
 
 # ------------------------------------------------------------------------------------------- what judges the answers
@@ -232,39 +241,45 @@ def gather_estimates(
 
 def find_intervals(
     r: Answers,
+    sums: Sums,
+    items: Indices,
     posterior: Floats,
     codes: NDArray[np.int64],
     estimates: Estimates,
     left_out: Floats,
+    shown: Floats,
     calibrated: Calibrated,
-    earlier: Sums | None = None,
-) -> tuple[Intervals, Sums]:
-    """The intervals of a fit, and the sums that they are made of.
+) -> Intervals:
+    """The intervals of a fit.
 
     Parameters
     ----------
     r : Answers
         The answers.
+    sums : Sums
+        Those of these answers, and of earlier batches of a stream.
+    items : array (n,)
+        Some of the items, or all, by which variances of what is said of labels are judged.
     posterior : array (N, K)
         Posteriors of the fit, not calibrated.
     codes : array (N,)
         Labels.
     estimates : Estimates
         What was learned.
-    left_out : array (N, K)
-        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to a power.
+    left_out : array (n, K)
+        Posteriors that leave each of these items out of what was learned of its workers, not raised to a power.
+    shown : array (N, K)
+        The probabilities that are reported.
     calibrated : Calibrated
         The power that is reported, and others that are as likely.
-    earlier : Sums, optional
-        If the answers are a batch of a stream, the sums over all batches before.
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        sums = sum_statistics(r, posterior, estimates, earlier)
         shared = invert_scores(r, sums, estimates)
         workers, worth = find_worker_intervals(r, sums, estimates, shared)
         shares = find_share_intervals(sums, estimates, shared)
-        labels = find_label_intervals(r, posterior, codes, estimates, shared, worth, left_out, calibrated)
+        about = r, items, posterior, codes, estimates
+        labels = find_label_intervals(*about, shared, worth, left_out, shown, calibrated)
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
     pairs = workers.reshape(-1, 2, 2)
@@ -272,75 +287,17 @@ def find_intervals(
     shares[:, np.isnan(shares).any(axis=0)] = [[0.0], [1.0]]
     if np.isnan(labels[0]).any():
         labels[0, 1:] = 0.0, 1.0
-    return Intervals(workers, shares, labels[0, 1:], labels[1:] if len(labels) > 1 else None), sums
+    return Intervals(workers, shares, labels[0, 1:], labels[1:] if len(labels) > 1 else None)
 
 
 # ------------------------------------------------------------------------------------------ sums over answers and items
 
 
-def sum_statistics(r: Answers, posterior: Floats, estimates: Estimates, earlier: Sums | None = None) -> Sums:
-    """The sums over these answers, and over those of earlier batches."""
-    from ..kernels import answers as kernels
-
-    right, prior, n_classes = estimates.right, estimates.prior, len(estimates.prior)
-    chances = np.zeros((3, r.n_workers))
-    known = read_only(r.class_of_label), read_only(posterior)
-    kernels.sum_chances(r.worker, r.label, r.offsets, ALL_FULLY if r.amount is None else r.amount, *known, chances)
-    release_mapped()
-
-    # Which classes some answer means: by a label that was given or, where it is an answer, silence.
-    meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
-    said = count_codes(r.label, r.n_labels) > 0
-    meant[r.class_of_label[said & (r.class_of_label >= 0)]] = True
-    if earlier is not None:
-        meant |= earlier.meant > 0
-
-    # Scores of items and of sequences, of classes and of their shares unless these are known.
-    size = 0 if n_classes > MOST_CLASSES else n_classes if estimates.prior_is_known else 2 * n_classes
-    scores, lack = np.zeros((2, size, size)), np.zeros(n_classes)
-    judged, expected = np.zeros((2, r.n_workers)), right * (1 - right)
-    shares = prior / max(prior[meant].sum(), LEAST_SHARE)
-    for run in cut_runs(r):
-        q, part = posterior[run], slice(r.offsets[run.start], r.offsets[run.stop])
-        weight, worker = r.weights(part), r.worker[part]
-        counts = np.repeat(estimates.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
-        judged += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
-        if size:
-            surprise, variances = sum_by_item(r, right, expected, run)
-            away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
-            score = np.concatenate([q * surprise, away], axis=1)[:, :size]
-            scores[0] += score.T @ score
-            lack += np.sum(q**2 * (variances - surprise**2), axis=0)
-            if r.sequences is not None:
-                together = sum_sequences(score, r.sequences.offsets, run)
-                scores[1] += together.T @ together
-    n_sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
-    votes = np.zeros(3)
-    if r.n_responses and (r.sequences is not None or r.amount is not None):
-        votes = compare_votes(r, posterior, chances if earlier is None else chances + earlier.chances)
-    own = Sums(
-        chances,
-        judged,
-        votes,
-        np.pad(scores, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
-        lack,
-        np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
-        meant.astype(np.float64),
-        np.array([len(posterior), n_sequences], np.float64),
-    )
-    if earlier is None:
-        return own
-    if own.scores.shape != earlier.scores.shape:  # there are too many classes by now
-        earlier, own = (each._replace(scores=np.empty((2, 0, 0))) for each in (earlier, own))
-    added: Any = [before + now for before, now in zip(earlier[:-1], own[:-1], strict=True)]
-    return Sums(*added)._replace(meant=own.meant)
-
-
-def cut_runs(r: Answers) -> Iterator[slice]:
-    """Runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
-    ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
-    if r.sequences is not None:
-        ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
+def cut_runs(n_items: int, n_classes: int, sequences: Integers | None = None) -> Iterator[slice]:
+    """Runs of items, with about `MOST_ENTRIES` entries of matrices each; sequences, by their offsets, are not cut."""
+    ends = np.append(np.arange(0, n_items, max(FEWEST_ITEMS, MOST_ENTRIES // n_classes)), n_items)
+    if sequences is not None and len(sequences):
+        ends = np.unique(sequences[np.searchsorted(sequences, ends)])
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         yield slice(first, last)
 
@@ -352,7 +309,16 @@ def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice
     return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
 
 
-def sum_by_item(r: Answers, right: Floats | None, variance: Floats, run: slice = slice(None)) -> tuple[Floats, Floats]:
+def sum_by_item(
+    worker: Rows,
+    label: Rows,
+    offsets: Integers,
+    amount: Floats,
+    class_of_label: Integers,
+    right: Floats | None,
+    variance: Floats,
+    run: slice = slice(None),
+) -> tuple[Floats, Floats]:
     """For each item of a run two sums over its answers, which have the weights w.
 
     The first is that of w ([l = k] - Gamma_kk), (n, K), with `right` (M, K); the second that of w^2 times a variance
@@ -360,17 +326,17 @@ def sum_by_item(r: Answers, right: Floats | None, variance: Floats, run: slice =
     """
     from ..kernels.answers import add_votes, sum_rows
 
-    first, last, _ = run.indices(r.n_items)
-    answers = slice(r.offsets[first], r.offsets[last])
-    starts = freeze(r.offsets[first : last + 1] - r.offsets[first])
-    worker, amount = r.worker[answers], ALL_FULLY if r.amount is None else r.amount[answers]
+    first, last, _ = run.indices(len(offsets) - 1)
+    answers = slice(offsets[first], offsets[last])
+    starts = freeze(offsets[first : last + 1] - offsets[first])
+    who, amount = worker[answers], amount[answers] if len(amount) else amount
     table = np.ascontiguousarray(variance).reshape(len(variance), -1)
     variances = np.zeros((last - first, table.shape[1]))
-    sum_rows(worker, starts, amount, 2, read_only(table), variances)
+    sum_rows(who, starts, amount, 2, read_only(table), variances)
     votes = np.zeros((last - first, 0 if right is None else right.shape[1]))
     if right is not None:
-        sum_rows(worker, starts, amount, 1, read_only(np.ascontiguousarray(-right)), votes)
-        add_votes(r.label[answers], starts, amount, read_only(r.class_of_label), votes)
+        sum_rows(who, starts, amount, 1, read_only(np.ascontiguousarray(-right)), votes)
+        add_votes(label[answers], starts, amount, read_only(class_of_label), votes)
     return votes, variances.reshape(-1, *variance.shape[1:])
 
 
@@ -591,25 +557,36 @@ def find_share_intervals(sums: Sums, estimates: Estimates, shared: Floats | None
 
 def find_label_intervals(
     r: Answers,
+    items: Indices,
     posterior: Floats,
     codes: NDArray[np.int64],
     estimates: Estimates,
     shared: Floats | None,
     worth: Floats,
     left_out: Floats,
+    shown: Floats,
     calibrated: Calibrated,
 ) -> Floats:
     """Figures of the labels, each with both ends of its interval, (F, 3).
 
     The first is the share that is right. Of levels, further ones are the share at most one level off, and the levels
-    off.
+    off. The figures are means over all items, and their variances are those of some of the items.
     """
-    n_items, changed = len(codes), find_raised(estimates.learned.structure, r)
+    n_items, n = len(codes), len(items)
     away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
     figures = [(away == 0).astype(np.float64)]
     if estimates.learned.kind == OrdinalWorkers.name:
         figures += [(away <= 1).astype(np.float64), away]
     most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
+
+    def sum_up(start: int, stop: int) -> list[Floats]:
+        """The sums of the figures over runs of items, one by one: they do not depend on the parts."""
+        runs = (slice(each * ITEMS_AT_ONCE, (each + 1) * ITEMS_AT_ONCE) for each in range(start, stop))
+        return [np.array([np.sum(figure[codes[run]] * shown[run]) for figure in figures]) for run in runs]
+
+    parts = side_by_side(sum_up, -(-n_items // ITEMS_AT_ONCE), 4)
+    reported = sum(chain.from_iterable(parts), np.zeros(len(figures))) / n_items
+
     # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
     # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
     accuracy = estimates.right @ estimates.prior
@@ -618,16 +595,19 @@ def find_label_intervals(
     # By power and figure: sums of its mean, its variance and its bend, and its slope by what all items share.
     powers, times = np.unique(calibrated.powers, return_counts=True)
     sums, slopes = np.zeros((len(powers), 3, len(figures))), np.zeros((len(powers), len(figures), 2 * r.n_classes))
-    gap, reported = np.zeros(len(figures)), np.zeros(len(figures))
-    for run in cut_runs(r):
-        rows, label = np.arange(run.stop - run.start), codes[run]
-        surprise, doubts = sum_by_item(r, None if shared is None else estimates.right, doubt, run)
-        shown = raise_where(changed[run], left_out[run], calibrated.calibration.power)
+    gap, at_power = np.zeros(len(figures)), np.zeros(len(figures))
+    part = r if n == n_items else r.about(items)
+    changed, amount = find_raised(estimates.learned.structure, part), ALL_FULLY if part.amount is None else part.amount
+    answers = part.worker, part.label, part.offsets, amount, part.class_of_label
+    for run in cut_runs(n, r.n_classes):
+        rows, label = np.arange(run.stop - run.start), codes[items[run]]
+        surprise, doubts = sum_by_item(*answers, None if shared is None else estimates.right, doubt, run)
+        raised = raise_where(changed[run], left_out[run], calibrated.calibration.power)
         for f, figure in enumerate(figures):
             # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be
             # left.
-            gap[f] += np.sum(figure[label] * (posterior[run] - left_out[run])) / 2 / n_items
-            reported[f] += np.sum(figure[label] * shown) / n_items
+            gap[f] += np.sum(figure[label] * (posterior[items[run]] - left_out[run])) / 2 / n
+            at_power[f] += np.sum(figure[label] * raised) / n
         for t, power in enumerate(powers.tolist()):
             q = raise_where(changed[run], left_out[run], power)
             chosen = q[rows, label]
@@ -641,16 +621,18 @@ def find_label_intervals(
                 sums[t, :, f] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
                 if shared is not None:
                     slopes[t, f] += sum_slopes(q, value, mean, surprise)
-    means, variances = sums[:, 0] / n_items, sums[:, 1] / n_items**2
+    means, variances = sums[:, 0] / n, sums[:, 1] / n / n_items
     # A probability is not linear in log odds: what is not known of these moves its mean.
-    variances += (0.5 * powers[:, None] ** 2 * sums[:, 2] / n_items) ** 2
+    variances += (0.5 * powers[:, None] ** 2 * sums[:, 2] / n) ** 2
     if shared is not None:
-        slopes *= powers[:, None, None] / n_items
+        slopes *= powers[:, None, None] / n
         variances += np.einsum("tfi,ij,tfj->tf", slopes, shared, slopes)
     mean = np.average(means, axis=0, weights=times)
     variance = np.average(variances + (means - mean) ** 2, axis=0, weights=times) + gap**2
-    parts = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
-    low, high = (np.array([accuracy_ends(*part, n_items) for part in parts]) * most[:, None]).T
+    if n < n_items:
+        mean = np.clip(mean + reported - at_power, 0.0, most)
+    ends = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
+    low, high = (np.array([accuracy_ends(*each, n_items) for each in ends]) * most[:, None]).T
     return np.column_stack([reported, np.minimum(low, reported), np.maximum(high, reported)])
 
 

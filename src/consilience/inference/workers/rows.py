@@ -174,7 +174,10 @@ class LeftOut(NamedTuple):
 
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
-        posterior = self.posterior[block.first_item : block.first_item + block.n_items]
+        return self.weigh_by(block, self.posterior[block.first_item : block.first_item + block.n_items])
+
+    def weigh_by(self, block: Block, posterior: Floats) -> tuple[Floats, float]:
+        """The same, by the posteriors of the block's items."""
         return exponentiate(block, self.counted.log_evidence(block, posterior), self.use_gold)
 
 
