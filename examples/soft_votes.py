@@ -25,5 +25,5 @@ votes = np.stack([fitted[name].predict_proba(x[new, c]) for name, c in seen.item
 
 fused = cs.fuse(cs.Answers.from_probabilities(votes, classes=range(3), workers=list(zoo)))
 cs.report(fused, sys.argv[1] if len(sys.argv) > 1 else "report.html")
-print(fused.result_.soft_check)
+print(fused.result_.given.soft_check)
 print(f"right: {np.mean(fused.labels_ == y[new]):.2f}")

@@ -64,7 +64,7 @@ def run_couplings(data: str) -> list[Record]:
         records.append(record)
         if name == LEARNED:
             record["coupling"] = model.coupling_
-            for coupling, score, *_ in model.result_.coupling_scores:
+            for coupling, score, *_ in model.result_.course.coupling_scores:
                 pick(records, model=f"{coupling:g}")[0]["held_out"] = score
     return records
 

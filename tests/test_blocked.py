@@ -85,7 +85,7 @@ def test_scanned_answers(frame, tmp_path):
     assert stored.workers.tolist() == ["w0", "w2", "w3", "w4", "w6", "w7"]
     assert stored.n_responses == len(without(frame, "w1", "w5"))
     assert cs.scan_answers(path, store=tmp_path / "stores").n_workers == 8
-    assert cs.fuse(stored, block=["w2"]).result_.blocked.tolist() == ["w2"]
+    assert cs.fuse(stored, block=["w2"]).result_.given.blocked.tolist() == ["w2"]
 
 
 @pytest.mark.parametrize("size", [[], ["--memory", "2GB"]])

@@ -22,6 +22,7 @@ from consilience.inference.hidden_answers import HiddenAnswers, Predicted
 from consilience.inference.observations import Observations
 from consilience.inference.workers.rows import shrink_rows
 from consilience.results.comparison import Comparison
+from consilience.results.result import FusionChecks
 
 PLAIN = Comparison(
     n_items=100,
@@ -80,10 +81,11 @@ def test_one_rule_for_better(gain, error, verdict):
     assert "inf" not in str(comparison)
     r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
     model = cs.DawidSkene().fit(r)
-    found = dataclasses.replace(model.result_, comparison=comparison)
+    found = model.result_
     for gold in (None, match_gold({0: 0}, r, r.classes)):
-        given = dataclasses.replace(found, given=found.given._replace(gold=gold), findings=None)
-        findings = [each for each in complete(model, given).findings if each.kind == "no gain"]
+        given = dataclasses.replace(found, given=found.given._replace(gold=gold))
+        findings = complete(model, given, FusionChecks(comparison)).findings
+        findings = [each for each in findings if each.kind == "no gain"]
         assert len(findings) == (verdict != "better" and math.isfinite(error))
         for finding in findings:
             text = str(finding.warning())

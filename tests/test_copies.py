@@ -42,7 +42,7 @@ GROUP = ["w0", "w6", "w7", "w8", "w9"]
 def test_every_model_names_near_copies(model, copied):
     fitted = renew(model).fit(copied[0])
     assert fitted.copies_ == [GROUP]
-    assert fitted.result_.copies_count_once is False
+    assert fitted.result_.given.copies_count_once is False
     report = fitted.worker_report().to_pydict()
     assert report["group"] == [1, None, None, None, None, None, 1, 1, 1, 1]
     assert report["remarks"][0].endswith("near-copy (group 1)")
@@ -62,7 +62,7 @@ def test_fuse_counts_a_group_once_and_says_so(copied):
     with pytest.warns(cs.errors.DataWarning, match="5 workers seem to copy each other") as caught:
         fused = cs.fuse(r, calibration="none")
     assert "'w0', 'w6', 'w7', 'w8', 'w9'" in str(caught[0].message)
-    assert fused.result_.copies_count_once
+    assert fused.result_.given.copies_count_once
     honest = cs.DawidSkene().fit(r.keep(~np.isin(r.worker, [6, 7, 8, 9])))
     assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
     assert accuracy(fused, truth) > accuracy(cs.DawidSkene().fit(r), truth) + 0.1

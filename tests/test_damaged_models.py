@@ -104,7 +104,7 @@ def test_what_is_wrong_is_said(path):
         ({"fusion": []}, "the fusion in the header cannot be []"),
         (
             {"fusion": {}},
-            "the entry of the result 'backend', 'blocked', 'by_fuse', 'calibrated', 'chance'",
+            "the entry of the result 'backend', 'calibrated', 'chance'",
         ),
         ({"more": 1}, "there is no entry of the header 'more'"),
     ],
@@ -123,7 +123,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("estimates/structure", {}, "the entry of estimates/structure 'bound', 'coupling'"),
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
         ("intervals/workers", None, "there is no array 'intervals/workers'"),
-        ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
+        ("course/coupling_scores", [[1.0, 2.0, 3.0]], "course/coupling_scores cannot be [1.0, 2.0, 3.0]"),
         ("kind", {"name": "spans"}, "the entry of kind 'documents', 'end'"),
         ("more", 1, "there is no entry of the result 'more'"),
     ],

@@ -223,7 +223,7 @@ def test_predicting_the_fits_answers(decode, workers, tmp_path):
     assert repr(again) == repr(model)
     for name in ("posterior_", "labels_", "transition_", "initial_", "confusion_", "trace_", "coupling_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
-    assert again.result_.coupling_scores == model.result_.coupling_scores
+    assert again.result_.course.coupling_scores == model.result_.course.coupling_scores
     assert again.explain_coupling() == model.explain_coupling()
     np.testing.assert_array_equal(again.predict(r), model.predict(r))
     assert again.worker_report().equals(model.worker_report())

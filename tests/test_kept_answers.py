@@ -73,7 +73,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     for name in ("dawid-skene", "majority"):
         with pytest.warns(cs.errors.DataWarning, match="copy each other"):
             fused = cs.fuse(answers, model=name)
-        assert fused.result_.copies_count_once
+        assert fused.result_.given.copies_count_once
         same_answers(fused.result_.answers, answers)
         assert cs.load(fused.save(tmp_path / name)).result_.answers.weight is None
     # The vote still counts copies once when its matrices are worked out.

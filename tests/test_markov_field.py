@@ -332,11 +332,11 @@ def test_hidden_items_choose_the_coupling():
     crowd = network(500, degree=6, homophily=0.9)
     r, graph = crowd.responses, crowd.graph
     model = cs.MarkovField(calibration="none").fit(r, graph=graph)
-    couplings = [entry.coupling for entry in model.result_.coupling_scores]
+    couplings = [entry.coupling for entry in model.result_.course.coupling_scores]
     assert couplings[0] == 0
     assert couplings == sorted(couplings)
-    best = max(model.result_.coupling_scores, key=lambda entry: entry.score)
-    assert best.score > model.result_.coupling_scores[0].score + 2 * best.error
+    best = max(model.result_.course.coupling_scores, key=lambda entry: entry.score)
+    assert best.score > model.result_.course.coupling_scores[0].score + 2 * best.error
     assert model.coupling_ in couplings[1:]
     text = model.explain_coupling()
     assert text.startswith(f"Coupling {model.coupling_:.3g}: neighbours tend to agree.")
@@ -346,5 +346,5 @@ def test_hidden_items_choose_the_coupling():
     assert alone.coupling_ == 0
     assert "neighbours add nothing to the answers" in alone.explain_coupling()
     given = cs.MarkovField(coupling=0.3, calibration="none").fit(r, graph=graph)
-    assert given.result_.coupling_scores == []
+    assert given.result_.course.coupling_scores == []
     assert given.explain_coupling() == "Coupling 0.3: it was given."

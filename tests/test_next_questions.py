@@ -52,7 +52,8 @@ def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), ne
     worker_draws = draw_numbers(model.seed, hash_ids(r.workers)).tolist()
     answered = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True))
     group = {
-        m: next((g for g, group in enumerate(model.result_.copies) if m in group), -1 - m) for m in range(len(workers))
+        m: next((g for g, group in enumerate(model.result_.given.copies) if m in group), -1 - m)
+        for m in range(len(workers))
     }
     barred = {(i, group[m]) for i, m in answered}
     q, confusion = model.posterior_.tolist(), model.confusion_.tolist()
@@ -185,11 +186,11 @@ def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)
     copies = [[0, 6], [1, 7]]  # who they are, whether or not the fit can tell
-    model._adopt(replace(model.result_, copies=copies))
+    model._adopt(replace(model.result_, given=model.result_.given._replace(copies=copies)))
     listed = model.next_questions(10**6, per_worker=1000)
     r = crowd.responses
     there = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True)) | set(pairs(listed))
-    for one, other in model.result_.copies:
+    for one, other in model.result_.given.copies:
         met = {i for i, m in pairs(listed) if m in (one, other)}
         assert met
         assert all(((i, one) in there) != ((i, other) in there) for i in met)

@@ -24,6 +24,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.api import write_report
+from consilience.checks.register import complete
 from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
 from consilience.documents.document import Document, Facts, Table, Text, Widget
@@ -285,7 +286,7 @@ def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     model = copy.copy(fused)
     figures = {"accuracy": 0.9, "accuracy_low": 0.85, "accuracy_high": 0.95, "n_differ": 9}
     compared = dataclasses.replace(fused.comparison_, **{**figures, **changes})
-    model._adopt(dataclasses.replace(fused.result_, comparison=compared, findings=None))
+    model._adopt(complete(fused, fused.result_, fused.result_.fusion_checks._replace(comparison=compared)))
     subject = View(model)
     verdict = describe_page(subject, "x")
     assert (verdict.level, verdict.badge) == (level, badge)
@@ -435,7 +436,8 @@ def test_networks_say_what_the_graph_does():
 
     def find(**changes):
         check = dataclasses.replace(sound, **changes)
-        again = renew(fused)._adopt(dataclasses.replace(fused.result_, graph_check=check, findings=None))
+        checks = fused.result_.fusion_checks._replace(graph_check=check)
+        again = renew(fused)._adopt(complete(fused, fused.result_, checks))
         return " ".join(note.problem for note in list_notes(View(again)) if note.kind == "graph")
 
     assert find() == ""

@@ -68,7 +68,7 @@ def test_ratings_are_taken_for_a_scale_with_text_for_numbers_too(tmp_path):
     truth, table = draw_ratings(0)
     fused = cs.fuse(table)
     assert fused.workers == "ordinal"
-    assert fused.result_.scale_check.ordered
+    assert fused.result_.given.scale_check.ordered
     assert fused.findings_[0].kind == "scale"
     assert "ordered=False" in str(fused.findings_[0].remedies[0])
     # From 10 down to 6, as text: "10" comes first in the alphabet, and last on the scale.
@@ -77,7 +77,7 @@ def test_ratings_are_taken_for_a_scale_with_text_for_numbers_too(tmp_path):
     np.testing.assert_allclose(text.posterior_[:, ::-1], fused.posterior_, atol=1e-6)
     assert np.mean(fused.labels_ == truth) > 0.66
     loaded = cs.load(fused.save(tmp_path / "ratings.model"))
-    assert loaded.result_.scale_check == fused.result_.scale_check
+    assert loaded.result_.given.scale_check == fused.result_.given.scale_check
     assert loaded.findings_[0].kind == "scale"
     more = draw_ratings(1, n_items=50)[1].assign(item=lambda t: t.item + 1000)
     assert fused.update(more).findings_[0].kind == "scale"
@@ -86,11 +86,11 @@ def test_ratings_are_taken_for_a_scale_with_text_for_numbers_too(tmp_path):
 def test_a_scale_that_is_declared_is_not_asked_for():
     table = draw_ratings(0, n_items=100)[1]
     scale = cs.Answers.from_frame(table, ordered=True)
-    assert cs.fuse(table, ordered=False).result_.scale_check is None
+    assert cs.fuse(table, ordered=False).result_.given.scale_check is None
     for given in ({}, {"model": "dawid-skene"}):
         fused = cs.fuse(scale, **given)
         assert fused.workers == "ordinal"
-        assert fused.result_.scale_check is None
+        assert fused.result_.given.scale_check is None
         assert "scale" not in [each.kind for each in fused.findings_]
     assert cs.fuse(scale, workers="confusion").workers == "confusion"
     assert cs.fuse(scale, model="majority").comparison_ is None
@@ -102,7 +102,7 @@ def test_names_that_are_numbers_are_no_scale(tmp_path):
         _, table = draw_names(seed, n_items=200)
         fused = cs.fuse(table)
         assert fused.workers == "confusion"
-        assert not fused.result_.scale_check.ordered
+        assert not fused.result_.given.scale_check.ordered
         assert "scale" not in [each.kind for each in fused.findings_]
     table.to_csv(tmp_path / "digits.csv", index=False)
     told = run("fuse", str(tmp_path / "digits.csv"), "-o", str(tmp_path / "labels.csv"))
@@ -112,16 +112,16 @@ def test_names_that_are_numbers_are_no_scale(tmp_path):
     assert not scale["ordered"]
     # Different answers are no nearer to each other than at random, and nothing was fitted to find out.
     assert scale["lead"] is None
-    assert np.isnan(fused.result_.scale_check.lead)
+    assert np.isnan(fused.result_.given.scale_check.lead)
 
 
 def test_of_many_answers_some_are_looked_at(monkeypatch):
     """The decision does not depend on how many there are; items in sequences are looked at one by one."""
     _, table = draw_ratings(0)
-    whole = cs.fuse(table).result_.scale_check
+    whole = cs.fuse(table).result_.given.scale_check
     in_order = table.assign(sequence=table.item // 10, position=table.item % 10).drop(columns="item")
-    assert cs.fuse(in_order, max_iter=2).result_.scale_check.ordered
+    assert cs.fuse(in_order, max_iter=2).result_.given.scale_check.ordered
     monkeypatch.setattr("consilience.checks.ways.MOST_ANSWERS", 900)
-    part = cs.fuse(table).result_.scale_check
+    part = cs.fuse(table).result_.given.scale_check
     assert part.ordered
     assert part != whole

@@ -188,13 +188,13 @@ def test_the_rule():
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_fuse_chooses_and_says_so():
     fused = cs.fuse(SOFT)
-    assert (fused.workers, fused.result_.soft_check.way) == ("temperatures", "temperatures")
-    assert str(fused.result_.soft_check).startswith(
+    assert (fused.workers, fused.result_.given.soft_check.way) == ("temperatures", "temperatures")
+    assert str(fused.result_.given.soft_check).startswith(
         "soft votes are fused with learned temperatures: hidden votes are predicted"
     )
     assert "hidden answers are predicted better" in str(fused.comparison_)  # but the labels of four items differ
     assert "majority vote" not in str(fused.comparison_)
-    assert cs.fuse(SOFT, workers="mean").result_.soft_check is None
+    assert cs.fuse(SOFT, workers="mean").result_.given.soft_check is None
     assert cs.fuse(read(P, 0, 8)).workers == "mean"  # too few to compare ways
     rng = np.random.default_rng(0)
     noise = rng.dirichlet([7, 2, 1], size=(400, 5))  # of workers who know how frequent classes are, and nothing else

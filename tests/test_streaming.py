@@ -190,7 +190,7 @@ def test_a_loaded_model_goes_on(make, tmp_path):
     assert np.array_equal(model.posterior_, loaded.posterior_)
     assert model.result_.calibrated.calibration == loaded.result_.calibrated.calibration
     assert np.array_equal(model.result_.intervals.workers, loaded.result_.intervals.workers)
-    assert (repr(model), model.result_.n_batches) == (repr(loaded), 3)
+    assert (repr(model), model.result_.given.n_batches) == (repr(loaded), 3)
 
 
 def arrays_in(found):

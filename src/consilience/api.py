@@ -125,7 +125,8 @@ def fuse(
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
         with each I-X). If classes are ordered, a model chosen so has ``workers="ordinal"``, unless `workers` are given.
         With "auto", 3 to 11 consecutive whole numbers count as ordered if hidden answers are predicted clearly better
-        that way: ``result_.scale_check`` tells. Say ``ordered=False`` if they are only names, or ``ordered=True``.
+        that way: ``result_.given.scale_check`` tells. Say ``ordered=False`` if they are only names, or else
+        ``ordered=True``.
     engine : optional
         Where to work; see `consilience.engines`.
     callback : callable, optional

@@ -90,14 +90,17 @@ EVERY, FIRST = 5, 2
 DECIMALS = 9
 
 
-def choose_next_items(result: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
+def choose_next_items(
+    result: Result, n: int, every: int = EVERY, seed: int | None = None
+) -> tuple[Integers, Truths, Floats]:
     """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each.
 
     One of so many is drawn at random, of those that are answered: by the lowest of random numbers, which also order
-    equal entropies.
+    equal entropies. These follow from the seed: another than that of the fit draws other items.
     """
     labels, gold, answers = result.labels, result.given.gold, result.given.answers
-    entropy, draws = find_entropy(labels.posterior), draw_numbers(result.seed, hash_keys(labels.keys))
+    draws = draw_numbers(result.seed if seed is None else seed, hash_keys(labels.keys))
+    entropy = find_entropy(labels.posterior)
     unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
     answered = np.ones(labels.n_items, bool)
     if answers is not None and not answers.silence_counts:
@@ -121,10 +124,10 @@ def choose_next_items(result: Result, n: int, every: int = EVERY) -> tuple[Integ
     return items, at_random, entropy
 
 
-def list_next_items(result: Result, n: int, at_random: bool = False) -> dict[str, Column]:
+def list_next_items(result: Result, n: int, at_random: bool = False, seed: int | None = None) -> dict[str, Column]:
     """The columns of `Model.next_items`."""
     labels = result.labels
-    rows, drawn, entropy = choose_next_items(result, n, 1 if at_random else EVERY)
+    rows, drawn, entropy = choose_next_items(result, n, 1 if at_random else EVERY, seed)
     texts = result.kind.show(rows)
     return (
         labels.take(rows)
@@ -213,6 +216,7 @@ def list_questions(
     per_worker: object = None,
     asked: object = None,
     barred: object = None,
+    seed: int | None = None,
 ) -> dict[str, Column]:
     """The columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
     from .kernels.questions import choose, find_best
@@ -221,12 +225,13 @@ def list_questions(
         raise parameter_error("n", "next_questions", "a whole number >= 0", n)
     if budget is not None and not (is_number(budget) and budget >= 0):
         raise parameter_error("budget", "next_questions", "a number >= 0", budget)
+    seed = result.seed if seed is None else seed
     paid = np.inf if budget is None else float(budget)
 
     # Who may be asked: by default all who do not answer by chance. Functions, and all whose silence is an answer, have
     # said what they can.
     names = result.names.workers
-    ids = names[~find_accused(result)]
+    ids = names[~find_accused(result, result.comparison)]
     if workers is not None:
         if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
             raise parameter_error("workers", "next_questions", "a list of workers", workers)
@@ -239,12 +244,12 @@ def list_questions(
             f"{int((known < 0).sum()):,} of {len(ids):,} workers were not there at the fit: "
             f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
         )
-    if result.source_kind == "functions" or result.answers.silence_counts:
+    if result.given.source_kind == "functions" or result.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             problem = "Silence counts as an answer here, so every worker has answered every item."
             remedy = Sentence("Or fit to answers that were read without {abstain}.", abstain="answer")
-            if result.source_kind == "functions":
+            if result.given.source_kind == "functions":
                 problem = "Labelling functions answer all that they can, so there is nothing to ask them."
                 remedy = Sentence("Or if people gave the answers, fuse them with {source_kind}.", source_kind="people")
             raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
@@ -267,8 +272,8 @@ def list_questions(
     if (known < 0).any():
         confusion[known < 0] = result.learned.crowd_matrix
     # A number for each worker, the same for near-copies, of whom one stands for all; -1 is a worker who was not there.
-    copies = assign_groups(result.copies, len(names) + 1)
-    group = np.where(copies[known] > 0, copies[known], len(result.copies) + 1 + np.arange(len(known)))
+    copies = assign_groups(result.given.copies, len(names) + 1)
+    group = np.where(copies[known] > 0, copies[known], len(result.given.copies) + 1 + np.arange(len(known)))
     group = np.unique(group, return_inverse=True)[1]
 
     # How long the list can be at most.
@@ -302,8 +307,8 @@ def list_questions(
 
     # Ties are broken at random. What a first question about each item is worth, by cells of like probabilities.
     posterior = read_only(np.ascontiguousarray(result.labels.posterior))
-    items = items[np.argsort(draw_numbers(result.seed, hash_keys(result.labels.keys))[items], kind="stable")]
-    order = np.argsort(draw_numbers(result.seed, hash_ids(ids)), kind="stable")
+    items = items[np.argsort(draw_numbers(seed, hash_keys(result.labels.keys))[items], kind="stable")]
+    order = np.argsort(draw_numbers(seed, hash_ids(ids)), kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
     confusion = np.ascontiguousarray(confusion[order])

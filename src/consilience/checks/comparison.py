@@ -58,7 +58,7 @@ from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_model, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
-from ..results.result import Labels, Result, weigh_copies
+from ..results.result import FitResult, Labels, weigh_copies
 from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
@@ -66,24 +66,24 @@ MOST_CLASSES = 20
 
 
 def compare_with_vote(
-    model: LabelEstimator, result: Result, observations: Observations, graph: Graph | None, engine: Engine
+    model: LabelEstimator, fit: FitResult, observations: Observations, graph: Graph | None, engine: Engine
 ) -> tuple[Comparison, Floats]:
     """Compare a result with majority vote on the same answers, of which the shares (N, K) are returned too.
 
     The fits made here give no warnings: those of the result were given when it was fitted.
     """
-    r, labels, calibrated = observations.responses, result.labels, result.calibrated
+    r, labels, calibrated = observations.responses, fit.labels, fit.calibrated
     n_items = labels.n_items
     with quietly():
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
-        used = weigh_copies(result, r, np.arange(r.n_workers))
+        used = weigh_copies(fit, r, np.arange(r.n_workers))
         level = "ordinal" if used.is_ordered else "nominal"
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
         release_mapped()
         vote = take_vote(Observations(r, observations.gold), engine)
         fair = vote if used is r else take_vote(Observations(used, observations.gold), engine)
-        hidden = find_hidden(model, result, replace(observations, responses=used, features=None), graph, engine)
-        gains = measure_gains(used, fair, hidden, None if result.estimates is None else result.estimates.worker_model)
+        hidden = find_hidden(model, fit, replace(observations, responses=used, features=None), graph, engine)
+        gains = measure_gains(used, fair, hidden, None if fit.estimates is None else fit.estimates.worker_model)
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
@@ -100,13 +100,13 @@ def compare_with_vote(
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
     accuracy, calibration = (
-        result.expected_accuracy[0],
+        fit.expected_accuracy[0],
         Calibration(1.0) if calibrated is None else calibrated.calibration,
     )
     # Figures with both ends of their intervals.
-    figures = {"expected_accuracy": result.expected_accuracy, "alpha": alpha}
-    if result.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
-        figures |= dict(zip(("within_one", "absolute_error"), result.intervals.levels.tolist(), strict=True))
+    figures = {"expected_accuracy": fit.expected_accuracy, "alpha": alpha}
+    if fit.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
+        figures |= dict(zip(("within_one", "absolute_error"), fit.intervals.levels.tolist(), strict=True))
     gain_names = ("held_out_gain", "held_out_error", "informed_gain", "informed_error", "label_gain", "label_error")
     further: dict[str, Any] = dict(zip(gain_names, gains, strict=True))
     for name, values in figures.items():
@@ -125,13 +125,13 @@ def compare_with_vote(
         n_known_right=calibration.n_right,
         share_known=0.0 if observations.gold is None else observations.gold.n_known / n_items,
         # Answers and fit are like those of which there are records; see `Comparison.like_record`.
-        like_record=result.model == "DawidSkene"
+        like_record=fit.model == "DawidSkene"
         and isinstance(model, LatentEstimator)
         and (model.workers, model.calibration) == ("confusion", "hidden answers")
-        and result.kind.whole_items
+        and fit.kind.whole_items
         and graph is None
-        and result.feature_result is None
-        and not result.given.has_priors
+        and fit.feature_result is None
+        and not fit.given.has_priors
         and r.sequences is None
         and not r.silence_counts
         and not are_soft(r)
@@ -141,7 +141,7 @@ def compare_with_vote(
         **further,
     )
     release_mapped()
-    reason = find_reason(comparison, r, result.checked)
+    reason = find_reason(comparison, r, fit.checked)
     if reason:
         names = [name for name in further if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
@@ -194,7 +194,7 @@ def share_kept(observations: Observations, vote: Labels, codes: NDArray[np.int64
 
 
 def find_hidden(
-    model: LabelEstimator, result: Result, observations: Observations, graph: Graph | None, engine: Engine
+    model: LabelEstimator, fit: FitResult, observations: Observations, graph: Graph | None, engine: Engine
 ) -> Predicted | None:
     """How well hidden answers are predicted by the others; None if none can be hidden.
 
@@ -202,14 +202,14 @@ def find_hidden(
     as found.
     """
     r = observations.responses
-    if result.calibrated is not None and result.calibrated.predicted is not None:
-        return result.calibrated.predicted
+    if fit.calibrated is not None and fit.calibrated.predicted is not None:
+        return fit.calibrated.predicted
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts:
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = observations.keep(~hidden)
-    again = fit_model(renew_with_estimates(model, result), shown, graph, engine, copies=[])
+    again = fit_model(renew_with_estimates(model, fit), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
@@ -226,19 +226,19 @@ def find_hidden(
     return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk).predict(1.0)
 
 
-def renew_with_estimates(model: LabelEstimator, result: Result, coupling: bool = True) -> LabelEstimator:
+def renew_with_estimates(model: LabelEstimator, fit: FitResult, coupling: bool = True) -> LabelEstimator:
     """An unfitted model without callback, which takes the power as found, and the `coupling` too unless it is False."""
     settled: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
     if isinstance(model, LatentEstimator):
-        if model.calibration != "none" and result.calibrated is not None:
-            settled["calibration"] = result.calibrated.calibration.power
-        if coupling and model._learns_coupling and result.coupling is not None:
-            settled["coupling"] = result.coupling
+        if model.calibration != "none" and fit.calibrated is not None:
+            settled["calibration"] = fit.calibrated.calibration.power
+        if coupling and model._learns_coupling and fit.coupling is not None:
+            settled["coupling"] = fit.coupling
     return renew(model, **settled)
 
 
 def measure_gains(
-    r: Answers, vote: Result, hidden: Predicted | None, kind: type[WorkerModel] | None = None
+    r: Answers, vote: FitResult, hidden: Predicted | None, kind: type[WorkerModel] | None = None
 ) -> tuple[float, float, float, float, float, float]:
     """The gains over the vote, over mean probabilities, and by labels, each with its standard error.
 
@@ -265,7 +265,7 @@ def measure_gains(
 
 
 def vote_without(
-    r: Answers, vote: Result, answer: NDArray[np.int64], kind: type[WorkerModel] | None = None
+    r: Answers, vote: FitResult, answer: NDArray[np.int64], kind: type[WorkerModel] | None = None
 ) -> tuple[Floats, Floats]:
     """Vote shares of the items of some answers, and how probable the answers are for each class, without them.
 

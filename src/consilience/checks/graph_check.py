@@ -53,7 +53,7 @@ from ..inference.structures.field import Field, FieldSummary, find_linked, weigh
 from ..kernels import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit_model
-from ..results.result import Result, weigh_copies
+from ..results.result import FitResult, weigh_copies
 
 # Vote shares of a smaller variance are the same but for rounding.
 SAME = 1e-20
@@ -151,7 +151,7 @@ def correlate_errors(r: Answers, graph: Graph, labels: NDArray[np.int64]) -> tup
 
 
 def check_graph(
-    model: LatentEstimator, result: Result, observations: Observations, graph: Graph, engine: Engine
+    model: LatentEstimator, fit: FitResult, observations: Observations, graph: Graph, engine: Engine
 ) -> GraphCheck:
     """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
@@ -165,8 +165,8 @@ def check_graph(
         independent, independent_fit = fit_independent_items(learning, learner._run)
     plain = independent.infer(independent_fit.parameters).argmax(axis=1)
     problem = fix_prior(learning, independent_fit) if find_linked(links).any() else learning
-    power = 1.0 if result.calibrated is None else result.calibrated.calibration.power
-    ours, coupling = result.labels.fitted.argmax(axis=1), result.coupling
+    power = 1.0 if fit.calibrated is None else fit.calibrated.calibration.power
+    ours, coupling = fit.labels.fitted.argmax(axis=1), fit.coupling
     if not model._learns_coupling or coupling is None:
         coupling, ours = learn_coupling_only(model.seed, observations, problem, independent_fit, power)
     mixed = replace(problem, graph=learner._weigh_links(r, graph.shuffled(model.seed)))
@@ -228,21 +228,29 @@ def learn_coupling_only(
 
 
 def limit_graph(
-    model: LatentEstimator, result: Result, observations: Observations, graph: Graph, engine: Engine
-) -> tuple[Result, GraphCheck, dict[str, Any]]:
+    model: LatentEstimator, fit: FitResult, observations: Observations, graph: Graph, engine: Engine
+) -> tuple[FitResult, GraphCheck, dict[str, Any]]:
     """A result of a field, what was found about the graph, and the parameters that were changed because of it.
 
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
     items that nobody answered hear their neighbours; unless the user gave a coupling.
     """
     # What the classifier said of the items need not be learned again.
-    counted = weigh_copies(result, observations.responses, np.arange(observations.responses.n_workers))
-    known = replace(observations, responses=counted, features=None, log_prior=result.given.log_prior)
-    check = check_graph(model, result, known, graph, engine)
+    counted = weigh_copies(fit, observations.responses, np.arange(observations.responses.n_workers))
+    known = replace(observations, responses=counted, features=None, log_prior=fit.given.log_prior)
+    check = check_graph(model, fit, known, graph, engine)
     if not (check.sound and check.repeats_errors and model._learns_coupling):
-        return result, check, {}
-    changed: dict[str, Any] = {"coupling": result.coupling, "listeners": "unanswered"}
-    asked: dict[str, Any] = {"copies": result.copies, "source_kind": result.source_kind}
-    again = fit_model(renew(model, **changed), observations, graph, engine, count_copies_once=True, **asked)
-    # The scores tell where the coupling comes from.
-    return replace(again, coupling_scores=result.coupling_scores), check, changed
+        return fit, check, {}
+    changed: dict[str, Any] = {"coupling": fit.coupling, "listeners": "unanswered"}
+    again = fit_model(
+        renew(model, **changed),
+        observations,
+        graph,
+        engine,
+        copies=fit.given.copies,
+        count_copies_once=True,
+        source_kind=fit.given.source_kind,
+        chosen=fit.given,
+        coupling_scores=fit.course.coupling_scores,
+    )
+    return again, check, changed

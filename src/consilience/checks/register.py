@@ -1,15 +1,15 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
 A check is a function of a `Result`, with its worker table, and of the model, that yields findings. The first line of
-its docstring says of what. `check_fused` compares a fit with majority vote and with a shuffled graph; `complete` makes
-the worker table and runs all checks, once for each result.
+its docstring says of what. `compare_fused` compares a fit with majority vote and with a shuffled graph; `complete`
+makes the worker table and runs all checks, once for each result.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.observations import Observations
 from ..results.chance import BY_CHANCE
 from ..results.findings import Finding
-from ..results.result import Result
+from ..results.result import FitResult, FusionChecks, Result
 from ..results.worker_report import tabulate_workers
 from . import short_checks as checks
 
@@ -75,8 +75,10 @@ CHECKS: dict[str, Check] = {
         needs=lambda it, _: it.comparison and it.checked and not it.comparison.better,
     ),
     "graph": Check(checks.find_poor_graph, "network", needs=lambda it, _: it.graph_check),
-    "scale": Check(checks.find_scale, trusts=True, needs=lambda it, _: it.scale_check and it.scale_check.ordered),
-    "copies": Check(checks.find_copiers, "workers", needs=lambda it, _: it.copies),
+    "scale": Check(
+        checks.find_scale, trusts=True, needs=lambda it, _: it.given.scale_check and it.given.scale_check.ordered
+    ),
+    "copies": Check(checks.find_copiers, "workers", needs=lambda it, _: it.given.copies),
     "chance": Check(
         checks.find_clickers,
         "workers",
@@ -108,61 +110,61 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def complete(model: LabelEstimator, result: Result) -> Result:
-    """The result with its worker table, and with its findings if its answers are there; it may have them already."""
-    if not result.workers:
-        workers, drift = tabulate_workers(result)
-        result = replace(result, workers={"worker": to_column(result.names.workers), **workers}, drift=drift)
-    r = result.given.answers
-    if result.findings is not None or r is None:
-        return result
+def complete(
+    model: LabelEstimator, fit: FitResult, fusion_checks: FusionChecks | None = None, update: object = None
+) -> Result:
+    """The result of a fit: with its worker table, what it was compared with, and what checks say of it."""
+    comparison = None if fusion_checks is None else fusion_checks.comparison
+    workers, drift = tabulate_workers(fit, comparison)
+    found: dict[str, Any] = {each.name: getattr(fit, each.name) for each in fields(FitResult)}
+    if comparison is not None and comparison.untested and comparison.share_known < 1:
+        found["labels"] = replace(fit.labels, shown=False)
+    table = {"worker": to_column(fit.names.workers), **workers}
+    result = Result(**found, workers=table, drift=drift, fusion_checks=fusion_checks, update=update)
+    return replace(result, findings=run_checks(model, result))
+
+
+def run_checks(model: LabelEstimator, result: Result) -> tuple[Finding, ...] | None:
+    """What all checks find, the most serious first; None where the answers were not kept."""
+    r, compared = result.given.answers, result.comparison
+    if r is None:
+        return None
     if r.classes is not result.names.classes:
         r = r.with_classes(result.names.classes)
-    seen, compared = replace(result, given=result.given._replace(answers=r)), result.comparison
+        result = replace(result, given=result.given._replace(answers=r))
     makes_sense = compared is None or not (compared.by_chance or compared.collapsed)
     findings: list[Finding] = []
     for kind, check in CHECKS.items():
-        if (makes_sense or not check.trusts) and check.needs(seen, r):
-            findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(seen, model)]
-    return replace(result, findings=tuple(findings))
+        if (makes_sense or not check.trusts) and check.needs(result, r):
+            findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(result, model)]
+    return tuple(findings)
 
 
-def check_fused(
-    model: LabelEstimator,
-    result: Result,
-    observations: Observations,
-    graph: Graph | None,
-    engine: Engine,
-) -> tuple[Result, dict[str, Any]]:
-    """Compare a result with majority vote, and its graph with a shuffled one; warn of what was found.
+def compare_fused(
+    model: LabelEstimator, fit: FitResult, observations: Observations, graph: Graph | None, engine: Engine
+) -> tuple[FitResult, FusionChecks, dict[str, Any]]:
+    """Compare a fit with majority vote, and its graph with a shuffled one.
 
-    Returned are the result and the parameters that were changed because of the graph, see `limit_graph`.
+    Returned are the fit, what it was compared with, and the parameters that were changed because of the graph, see
+    `limit_graph`.
     """
     check, changed, comparison, vote = None, dict[str, Any](), None, None
-    if result.is_network and isinstance(model, LatentEstimator):
+    if fit.is_network and isinstance(model, LatentEstimator):
         from .graph_check import limit_graph
 
         log.info("Comparing with a shuffled graph")
-        result, check, changed = limit_graph(model, result, observations, cast(Graph, graph), engine)
+        fit, check, changed = limit_graph(model, fit, observations, cast(Graph, graph), engine)
         model = renew(model, **changed)
-    if not result.is_vote and count_units(observations.responses) > 1:
+    if not fit.is_vote and count_units(observations.responses) > 1:
         from .comparison import compare_with_vote
 
         log.info("Comparing with majority vote")
-        comparison, vote = compare_with_vote(model, result, observations, graph, engine)
-    untested = comparison is not None and comparison.untested and comparison.share_known < 1
-    result = replace(
-        result,
-        by_fuse=True,
-        comparison=comparison,
-        vote=vote,
-        graph_check=check,
-        limits_graph=bool(changed),
-        labels=replace(result.labels, shown=False) if untested else result.labels,
-        findings=None,
-    )
-    result = complete(model, result)
+        comparison, vote = compare_with_vote(model, fit, observations, graph, engine)
+    return fit, FusionChecks(comparison, vote, check, bool(changed)), changed
+
+
+def warn_of_findings(result: Result) -> None:
+    """Warn of what checks found, except for what a report alone shows."""
     for finding in result.findings or ():
         if finding.category is not None:
             warn(finding.warning())
-    return result, changed

@@ -181,7 +181,7 @@ def find_silence(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_scale(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
-    check, values = result.scale_check, to_numbers(result.answers.classes)
+    check, values = result.given.scale_check, to_numbers(result.answers.classes)
     assert check is not None
     is_whole = values is None or bool((values == np.round(values)).all())
     numbers = "whole numbers" if is_whole else "numbers at equal steps"
@@ -241,7 +241,9 @@ def find_unanswered(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_poor_graph(result: Result, model: LabelEstimator) -> Iterator[Finding]:
     """A graph tells nothing about the labels, or errors run along its edges."""
-    check, limits_graph = result.graph_check, result.limits_graph
+    checks = result.fusion_checks
+    assert checks is not None
+    check, limits_graph = checks.graph_check, checks.limits_graph
     assert check is not None
     if check.sound and check.repeats_errors:
         remedy: Words = "To see whether it helps, compare both results on known labels."
@@ -269,9 +271,9 @@ def find_poor_graph(result: Result, model: LabelEstimator) -> Iterator[Finding]:
 
 def find_copiers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
-    groups = [f"({listing(result.names.workers[group].tolist())})" for group in result.copies]
+    groups = [f"({listing(result.names.workers[group].tolist())})" for group in result.given.copies]
     counts, remedy = "Each of them counts fully.", "fuse lets each group count as one worker."
-    if result.copies_count_once:
+    if result.given.copies_count_once:
         each = "They count as one worker" if len(groups) == 1 else "Each group counts as one worker"
         counts = f"{each} on items that several of them answered."
         remedy = (
@@ -279,7 +281,7 @@ def find_copiers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
             "fully."
         )
     yield Finding(
-        f"{plural(sum(map(len, result.copies)), 'worker')} seem to copy each other, or a common source: "
+        f"{plural(sum(map(len, result.given.copies)), 'worker')} seem to copy each other, or a common source: "
         f"{join_names(groups)}. They agree more often than independent workers of their accuracy "
         f"would. {counts}",
         (Sentence("See the column group of {workers_report}.", workers_report=Python("worker_report()")), remedy),
@@ -288,11 +290,11 @@ def find_copiers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_clickers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
-    rows = np.flatnonzero(find_accused(result))
+    rows = np.flatnonzero(find_accused(result, result.comparison))
     if not len(rows):
         return
     rows = rows[np.argsort(-result.n_answers[rows], kind="stable")]
-    n_answers, kind = int(result.n_answers[rows].sum()), result.source_kind
+    n_answers, kind = int(result.n_answers[rows].sum()), result.given.source_kind
     names = listing(result.names.workers[rows].tolist(), where="the worker report has all")
     verb = "answers" if len(rows) == 1 else "answer"
     problem = (
@@ -310,7 +312,7 @@ def find_clickers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
-    columns, is_vote, kind = result.workers, result.model == "MajorityVote", result.source_kind
+    columns, is_vote, kind = result.workers, result.model == "MajorityVote", result.given.source_kind
     answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
     every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
     by_others = "near-copy", "accuracy falls"  # of which other checks know
@@ -319,7 +321,7 @@ def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     if result.estimates is None or result.estimates.kind != "ordinal":
         remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
-    advised = bool(find_accused(result).any())  # by another finding: every sentence once
+    advised = bool(find_accused(result, result.comparison).any())  # by another finding: every sentence once
     for remark, meaning in MEANINGS.items():
         rows = np.flatnonzero(remarks == remark)
         # Where silence is an answer, one who says only one label may tell a lot.

@@ -151,7 +151,7 @@ def run_fuse(**typed: Any) -> None:
         ):
             # Which command lists the labels that are done, and which the questions that are worth asking.
             listing = f"consilience next {shlex.quote(options.save)}" if options.save else "--save FILE, then next FILE"
-            asking = "" if result.source_kind == "functions" else ", --questions (open)"
+            asking = "" if result.given.source_kind == "functions" else ", --questions (open)"
             more.append(Fact("", "Next", None, f"{listing} --stop .95 (done){asking}"))
     store = [Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []
     read_from = [Fact("source", "", source), *store]

@@ -132,8 +132,8 @@ class View:
         counts = expect_counts(result)
         self.counts = counts if isinstance(counts, Cells) else Cells.of_table(counts)
         self.said, self.met = self.counts.sum_out(2), self.counts.sum_out(1)
-        if result.vote is not None:
-            self.vote = result.vote
+        if result.fusion_checks is not None and result.fusion_checks.vote is not None:
+            self.vote = result.fusion_checks.vote
         else:
             with open_engine(None) as engine:
                 unvoted = r.vote_shares() if r.silence_counts else np.full(r.n_classes, 1 / r.n_classes)
@@ -464,6 +464,6 @@ def prepare_review(view: View) -> list[Part]:
         "holds_known": holds_known,
         "gives_known": gives_known,
         "tells": view.confidence is not None,
-        "asks": result.source_kind != "functions",
+        "asks": result.given.source_kind != "functions",
     }
     return [Widget("review", values, {"review": data})]

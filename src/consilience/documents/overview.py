@@ -133,7 +133,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("workers", "", len(names.workers)),
         Fact("items", "", n_items),
         Fact("left_out", "Left out", left_out, describe_left_out(*blocked) if blocked else ""),
-        Fact("source_kind", "", result.source_kind),
+        Fact("source_kind", "", result.given.source_kind),
     ]
 
     # What can be true, and what came of it.
@@ -146,14 +146,14 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("tags", "" if tags is None else "Tags", tags, listed),
         *([] if tags is None else [Fact("", "Sets", None, summary)]),
     ]
-    scale, said = result.scale_check, ""
+    scale, said = result.given.scale_check, ""
     if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
         said = (
             "" if scale.ordered else f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
         )
     order = None if scale is None else {**asdict(scale), "explanation": str(scale)}
     facts.append(Fact("scale", "Order" if said else "", order, said))
-    soft = None if result.soft_check is None else str(result.soft_check)
+    soft = None if result.given.soft_check is None else str(result.given.soft_check)
     facts.append(Fact("soft", "Soft votes", soft, to_sentence(soft) if soft else ""))
     others, said = None, ""
     outside = np.empty(0, np.int64) if r is None else np.flatnonzero(lookup(names.classes, to_column(r.labels)) < 0)
@@ -232,7 +232,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("smoothing", "", course.smoothing),
         Fact("power", "", None if calibrated is None else calibrated.calibration.power),
         Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
-        Fact("copies", "", [names.workers[group].tolist() for group in result.copies]),
+        Fact("copies", "", [names.workers[group].tolist() for group in result.given.copies]),
     ]
     return facts
 
@@ -368,7 +368,8 @@ def describe_questions(questions: Any, title: str = "") -> Document:
     """The overview of several questions to the same workers, with that of each."""
     documents = [describe_fit(model, name) for name, model in questions.items()]
     blocked = max(
-        (len(each.result_.blocked) for each in questions.values() if each.result_.blocked is not None), default=0
+        (len(each.result_.given.blocked) for each in questions.values() if each.result_.given.blocked is not None),
+        default=0,
     )
     shared, workers = questions.shared_, pa.table(questions.worker_report()).to_pylist()
     facts = [

@@ -60,11 +60,11 @@ def list_workers(view: View) -> list[Part]:
     remarks = {part for row in shown for part in row["remarks"].split("; ")}
     parts = list[Part]()
     if drawn is not None:
-        confusion, accused = draw_confusion(view), find_accused(view.result)
+        confusion, accused = draw_confusion(view), find_accused(view.result, view.result.comparison)
         beside: list[Part] = [*([] if confusion is None else [confusion])]
         beside += [Widget("meanings", {"remarks": sorted(flags), "known": []})] if flags else []
         if accused.any():
-            before, lines = view.result.blocked, io.StringIO()  # who is left out stays so
+            before, lines = view.result.given.blocked, io.StringIO()  # who is left out stays so
             names = [*([] if before is None else before.tolist()), *view.result.names.workers[accused].tolist()]
             csv.writer(lines).writerows([["worker"], *([name] for name in names)])
             address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")

@@ -14,7 +14,7 @@ from ..answers.columns import Values, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
-from ..checks.register import complete
+from ..checks.register import complete, run_checks
 from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten
 from ..inference import estimator
@@ -95,7 +95,7 @@ class Model(Fitted[Result], LabelEstimator):
     n_iter_ = FromResult(lambda result: result.course.n_iter, "Number of iterations.")
     converged_ = FromResult(lambda result: result.course.converged, "Whether the fit settled.")
     copies_ = FromResult(
-        lambda result: [result.names.workers[group].tolist() for group in result.copies],
+        lambda result: [result.names.workers[group].tolist() for group in result.given.copies],
         "Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`.",
     )
     comparison_ = FromResult(
@@ -119,7 +119,7 @@ class Model(Fitted[Result], LabelEstimator):
 
     def _adopt(self, result: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = complete(self, result)
+        self._result = result
         return self
 
     @classmethod
@@ -127,7 +127,8 @@ class Model(Fitted[Result], LabelEstimator):
         """The model that `save` wrote, after a look at whether it can be one."""
         model = cls(**saved.parameters)
         model._check()
-        return model._adopt(saved.read_result(model))
+        result = saved.read_result(model)
+        return model._adopt(complete(model, result, result.fusion_checks))
 
     def fit(
         self,
@@ -179,7 +180,8 @@ class Model(Fitted[Result], LabelEstimator):
         observations = make_observations(self, answers, gold, features, item_prior, kind)
         links = align(self, observations.responses, graph) if self._takes_graph or graph is not None else None
         with open_engine(engine) as opened, keep_to(observations.responses.memory):
-            return self._adopt(fit_model(self, observations, links, opened))
+            self._result = complete(self, fit_model(self, observations, links, opened))
+        return self
 
     def fit_predict(self, responses: object, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
@@ -616,8 +618,8 @@ class Model(Fitted[Result], LabelEstimator):
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         # Another seed than at the fit draws other items.
-        result = replace(self.result_, seed=self.get_params().get("seed", 0))
-        columns = list_next_items(result, int(n), at_random=at_random)
+        result, seed = self.result_, self.get_params().get("seed", 0)
+        columns = list_next_items(result, int(n), at_random, seed)
         return build_report(result.kind.name_keys(columns), result.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
@@ -700,8 +702,8 @@ class Model(Fitted[Result], LabelEstimator):
         """
         from ..planning import list_questions
 
-        result = replace(self.result_, seed=self.get_params().get("seed", 0))
-        columns = list_questions(result, n, workers, budget, cost, per_worker, asked)
+        result, seed = self.result_, self.get_params().get("seed", 0)
+        columns = list_questions(result, n, workers, budget, cost, per_worker, asked, seed=seed)
         return build_report(result.kind.name_keys(columns), result.backend)
 
     def update(
@@ -769,7 +771,9 @@ class Model(Fitted[Result], LabelEstimator):
 def name_source(model: Model, kind: str | None) -> None:
     """Let the result be told of as one of people, functions or models; None: as it was recognised."""
     if kind is not None:
-        model._adopt(replace(model.result_, source_kind=check_kind(kind), findings=None))
+        given = model.result_.given._replace(source_kind=check_kind(kind))
+        result = replace(model.result_, given=given)
+        model._adopt(replace(result, findings=run_checks(model, result)))
 
 
 class Standalone(Fitted[estimator.FittedResult]):

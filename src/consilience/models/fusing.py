@@ -13,7 +13,7 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
-from ..checks.register import check_fused
+from ..checks.register import compare_fused, complete, warn_of_findings
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
 from ..errors import (
@@ -45,6 +45,7 @@ from ..limits import NUMBER, are_allowed, keep_to
 from ..options import check_questions, is_among, split_by_question
 from ..results.findings import check_kind
 from ..results.fitting import align, fit_model, make_observations
+from ..results.result import Given
 from . import MODELS, model_class
 from .base import Model, Standalone
 from .independent import DawidSkene
@@ -63,7 +64,7 @@ SPLIT = (*SCALE, "separator")
 MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
 
 # A question before it is fitted: the model, what it is fitted to, and fields of its result that are known.
-Question: TypeAlias = tuple[Model, Observations, Graph | None, dict[str, Any]]
+Question: TypeAlias = tuple[Model, Observations, Graph | None, Given]
 
 
 class Shared(NamedTuple):
@@ -194,7 +195,7 @@ def fuse_prepared(
         for name in names:
             with about(name):
                 prepared = opening(name)
-                chosen, answers, graph, beside = choose_estimator(
+                chosen, answers, graph, decided = choose_estimator(
                     prepared, model, parameters, working, name is not None
                 )
                 if callback is not None and "callback" in chosen.get_params():
@@ -209,13 +210,13 @@ def fuse_prepared(
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
                     return {None: chosen.fit(answers, gold=prepared.gold)}, None
                 observations = make_observations(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
-                questions[name] = chosen, observations, align(chosen, observations.responses, graph), beside
+                questions[name] = chosen, observations, align(chosen, observations.responses, graph), decided
         return fit_questions(questions, working, source_kind)
 
 
 def choose_estimator(
     prepared: Prepared, model: str | Model, parameters: Mapping[str, Any], engine: Engine, is_one_of_several: bool
-) -> tuple[Any, Answers, Graph | None, dict[str, Any]]:
+) -> tuple[Any, Answers, Graph | None, Given]:
     """The model to fuse by, the answers and the graph that it is fitted to, and known fields of the result.
 
     Answers may turn out to be on a scale, and items to be linked. Of several questions, workers are of types if nothing
@@ -295,8 +296,8 @@ def choose_estimator(
         is_plain = chosen.workers == "confusion" and chosen.estimation != "em"
         chosen = chosen.set_params(workers=NominalWorkers.name) if is_plain else chosen
 
-    beside = {"scale_check": scale, "soft_check": soft, "blocked": prepared.blocked, "n_blocked": prepared.n_blocked}
-    return chosen, answers, graph, beside
+    decided = Given(scale_check=scale, soft_check=soft, blocked=prepared.blocked, n_blocked=prepared.n_blocked)
+    return chosen, answers, graph, decided
 
 
 def needs_coins(model: DawidSkene, r: Answers) -> bool:
@@ -335,12 +336,21 @@ def fit_questions(
             worker_types, own, easiness, trace = fit_together(estimators, once, graphs, engine)
             types = dict(zip(typed, worker_types, strict=True))
             shared = Shared(own, dict(zip(typed, easiness.tolist(), strict=True)), trace)
-        for name, (model, observations, graph, beside) in questions.items():
+        for name, (model, observations, graph, chosen) in questions.items():
             with about(name):
                 observed = replace(observations, worker_types=types.get(name))
-                asked: dict[str, Any] = {"copies": copies[name], "count_copies_once": True, "source_kind": source_kind}
-                result = replace(fit_model(model, observed, graph, engine, **asked), **beside)
-                result, changed = check_fused(model, result, observed, graph, engine)
-                known_to_model = {key: value for key, value in changed.items() if key in model.get_params()}
-                models[name] = model.set_params(**known_to_model)._adopt(result)
+                fit = fit_model(
+                    model,
+                    observed,
+                    graph,
+                    engine,
+                    copies=copies[name],
+                    count_copies_once=True,
+                    source_kind=source_kind,
+                    chosen=chosen,
+                )
+                fit, compared, changed = compare_fused(model, fit, observed, graph, engine)
+                result = complete(renew(model, **changed), fit, compared)
+                warn_of_findings(result)
+                models[name] = model.set_params(**changed)._adopt(result)
     return models, shared

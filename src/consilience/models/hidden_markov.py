@@ -75,7 +75,7 @@ class HiddenMarkov(StreamingModel):
     initial_ : ndarray of shape (n_classes,)
         Distribution of the first position.
     coupling_ : float
-        The coupling used. ``result_.coupling_scores`` has how well each one predicted hidden answers.
+        The coupling used. ``result_.course.coupling_scores`` has how well each one predicted hidden answers.
 
     Examples
     --------
@@ -163,15 +163,15 @@ class HiddenMarkov(StreamingModel):
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
         result = self.result_
-        if not result.coupling_scores:
+        if not result.course.coupling_scores:
             why = "it was given"
             if self.coupling == "learn":
-                why = "all answers are one worker's about one sequence" if result.n_batches < 2 else "it was kept"
+                why = "all answers are one worker's about one sequence" if result.given.n_batches < 2 else "it was kept"
             return f"Coupling {self.coupling_:g}: {why}."
         meaning = {0.0: "neighbouring labels tell nothing that the answers do not", 1.0: "the Markov chain fits"}
         words = meaning.get(self.coupling_, "neighbouring labels help, but a worker's errors come in runs")
-        first = " It was chosen by the first batch of answers, and kept since." if result.n_batches > 1 else ""
-        return explain_choice(self.coupling_, result.coupling_scores, words) + first
+        first = " It was chosen by the first batch of answers, and kept since." if result.given.n_batches > 1 else ""
+        return explain_choice(self.coupling_, result.course.coupling_scores, words) + first
 
     def _describe(self) -> str:
         return f"{super()._describe()}; coupling {self.coupling_:g}"

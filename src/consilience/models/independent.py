@@ -29,7 +29,7 @@ from ..results.chance import measure_by_others
 from ..results.conclusion import conclude
 from ..results.fitting import make_result, take_vote
 from ..results.intervals import are_checked, find_intervals, gather_estimates
-from ..results.result import Course, Result
+from ..results.result import Course, FitResult, Given
 from .base import Model
 from .latent import StreamingModel
 
@@ -75,8 +75,8 @@ class MajorityVote(Model):
     label_by: str = "mode"
     seed: int = 0
 
-    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
-        return take_vote(observations, engine, self.ties, self.label_by, self.seed)
+    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, given: Given) -> FitResult:  # noqa: ARG002
+        return take_vote(observations, engine, given, self.ties, self.label_by, self.seed)
 
 
 class DawidSkene(StreamingModel):
@@ -263,7 +263,7 @@ class MomentMatching(Model):
         check_matrices(type(self).__name__, voters(r), r)
         check_moments(type(self).__name__, answers_to_match(r))
 
-    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
+    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, given: Given) -> FitResult:
         """Match moments, and judge the items by what they say of the workers."""
         observations = replace(
             observations, responses=replace(observations.responses, soft=None)
@@ -271,13 +271,13 @@ class MomentMatching(Model):
         r = observations.responses
         problem = make_vote_problem(observations, graph, engine)
         by_vote = problem.maximise(expect_from_votes(problem))
-        given, answers = fixed_prior(self, r), answers_to_match(r)
+        fixed, answers = fixed_prior(self, r), answers_to_match(r)
         moments = learn_moments(
             answers,
             by_vote.workers.mean,
-            by_vote.structure.mean if given is None else given,
+            by_vote.structure.mean if fixed is None else fixed,
             shrinkage=self.shrinkage,
-            learn_prior=given is None,
+            learn_prior=fixed is None,
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
@@ -289,7 +289,7 @@ class MomentMatching(Model):
         learned = Parameters(workers, problem.structure.given(moments.prior), problem.prior)
         statistics = problem.expect(learned)
         estimates = Learned.of(problem, learned, statistics)
-        seen = gather_estimates(observations, problem, estimates, learned.prior, given is not None)
+        seen = gather_estimates(observations, problem, estimates, learned.prior, fixed is not None)
         conclusion = conclude(observations, problem, learned, statistics, seen, False)
         posterior, items = conclusion.posterior, sample_items(r, MOST_ANSWERS, seed=0)
         codes = choose_labels(posterior, self.label_by)
@@ -297,6 +297,7 @@ class MomentMatching(Model):
         return make_result(
             type(self).__name__,
             observations,
+            given,
             codes,
             posterior,
             rule=self._rule,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,18 @@ from ..answers.items import Sequences
 from ..answers.previews import build_report
 from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
+from ..checks.register import complete
 from ..engines import Engine
 from ..errors import parameter_error, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
-from ..inference.hidden_answers import raise_where
+from ..inference.hidden_answers import CouplingScore, raise_where
 from ..inference.labels import choose_labels
 from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import fixed_prior, given_pair
-from ..inference.structures import Independent
+from ..inference.structures import Independent, StructureParameters
 from ..kernels import Floats
 from ..limits import release_mapped, side_by_side
 from ..options import is_whole as is_whole_number
@@ -40,10 +41,18 @@ from ..results.intervals import (
     invert_scores,
     is_share_checked,
 )
-from ..results.result import Course, FeatureResult, Result
+from ..results.result import Course, FeatureResult, FitResult, Given
 from ..results.worker_report import list_disagreements
 from .base import FromResult, Model
 from .opening import open_with_kind
+
+
+class Earlier(NamedTuple):
+    """What earlier batches of a stream taught, beside their statistics."""
+
+    calibrated: Calibrated | None
+    sums: Sums
+    n_answers: NDArray[np.int64]  # of each worker
 
 
 class LatentModel(Model, LatentEstimator):
@@ -69,23 +78,28 @@ class LatentModel(Model, LatentEstimator):
         observations: Observations,
         graph: Graph | None,
         engine: Engine,
+        given: Given,
         *,
         plan: Plan | None = None,
-        before: Calibrated | None = None,
-        past: Sums | None = None,
-    ) -> Result:
+        earlier: Earlier | None = None,
+        coupling_scores: list[CouplingScore] | None = None,
+    ) -> FitResult:
         """Run the loop, and conclude: all that the best fit says is computed here, once.
 
         Parameters
         ----------
         observations, graph, engine
             What is fitted, and where.
+        given : Given
+            What it was before copies count once, and what was decided about it.
         plan : Plan, optional
             From where, if that is known.
-        before, past : optional
-            Calibration and sums of the earlier batches of a stream.
+        earlier : Earlier, optional
+            What the earlier batches of a stream taught.
+        coupling_scores : list of CouplingScore, optional
+            How the coupling was learned, if the plan does not know it.
         """
-        r = observations.responses
+        r, past = observations.responses, None if earlier is None else earlier.sums
 
         # What features say, and where to start.
         feature_fit = None
@@ -119,6 +133,7 @@ class LatentModel(Model, LatentEstimator):
 
         # Calibration and labels.
         opinion = None if feature_fit is None or feature_fit.classifier is None else feature_fit
+        before = None if earlier is None else earlier.calibrated
         calibrated = calibrate(self, observations, problem, best, posterior, left_out, opinion, before)
         power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
         items = sample_items(r, MOST_ANSWERS, self.seed)
@@ -166,19 +181,22 @@ class LatentModel(Model, LatentEstimator):
             best.converged,
             {name: each.trace for name, each in fits.items()},
             parameters.prior.pair or given_pair(self.smoothing),
+            plan.coupling_scores if coupling_scores is None else coupling_scores,
         )
         # What others say of each worker. The answers of earlier batches are gone.
-        by_others: dict[str, Floats] = {}
-        if past is None:
-            by_others = measure_by_others(problem.workers, conclusion.counts, conclusion.pairs)
+        by_others: dict[str, Any] = {}
+        if not given.n_batches:
+            by_others |= measure_by_others(problem.workers, conclusion.counts, conclusion.pairs)
         return make_result(
             type(self).__name__,
             observations,
+            given,
             codes,
             reported,
             posterior,
             rule=self._rule,
             checked=checked,
+            n_earlier=0 if earlier is None else earlier.n_answers,
             prior=parameters.structure.mean,
             estimates=learned,
             course=course,
@@ -187,12 +205,16 @@ class LatentModel(Model, LatentEstimator):
             past=None if problem.graph is not None else sums._replace(summary=statistics.summary),
             seed=self.seed,
             calibrated=calibrated,
-            coupling=getattr(parameters.structure, "coupling", None),  # where items hang together
-            coupling_scores=plan.coupling_scores,
+            coupling=self._report_coupling(parameters.structure, graph),
             span_confidence=spans,
             feature_result=None if feature_fit is None else summarise_features(feature_fit, posterior, codes),
             **by_others,
         )
+
+    def _report_coupling(self, structure: StructureParameters, graph: Graph | None) -> float | None:  # noqa: ARG002
+        """The coupling of neighbours; None for items that do not hang together."""
+        coupling: float | None = getattr(structure, "coupling", None)
+        return coupling
 
     @property
     def classifier_(self) -> Any:
@@ -269,10 +291,10 @@ class StreamingModel(LatentModel):
 
         self._check()
         kind, answers = open_with_kind(responses) if self._result is None else self._read(responses)
-        return self._adopt(replace(fit_batch(self, self._result, answers, gold, engine), kind=kind))
+        return self._adopt(complete(self, fit_batch(self, self._result, answers, kind, gold, engine)))
 
     def _describe(self) -> str:
-        n_batches = self.result_.n_batches
+        n_batches = self.result_.given.n_batches
         return super()._describe() + (f"; the last of {n_batches:,} batches" if n_batches > 1 else "")
 
 

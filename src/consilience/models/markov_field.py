@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
@@ -26,7 +26,6 @@ from ..inference.structures.field import (
 )
 from ..inference.workers.base import LEARNING
 from ..results.comparison import describe_usual
-from ..results.result import Result
 from .base import FromResult
 from .latent import LatentModel
 
@@ -69,9 +68,9 @@ class MarkovField(LatentModel):
         learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
         inferred anew; the trace begins there.
     coupling_ : float
-        The coupling used, for edges of weight 1. Where edges have weights, it is told in words for edges of the usual
-        weight, their geometric mean. ``result_.coupling_scores`` has each coupling that was tried, with the mean log
-        probability of the answers to a hidden item and its standard error.
+        The coupling used, for edges of weight 1. Where edges have weights, words and the report give it for edges of
+        the usual weight, their geometric mean. ``result_.course.coupling_scores`` has each coupling that was tried,
+        with the mean log probability of the answers to a hidden item and its standard error.
 
     Notes
     -----
@@ -181,24 +180,23 @@ class MarkovField(LatentModel):
         # Neighbours would tell an item's label to the classifier that judges it.
         return fit_independent_items(self._make_problem(observations, graph, engine), self._run)
 
-    def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, **further: Any) -> Result:
-        result = super()._learn(observations, graph, engine, **further)
-        weights = cast(Graph, graph).weights
-        if self.coupling != "paper" or result.coupling is None or not len(weights):
-            return result
-        # By the paper's rule couplings are weights of the graph, and that of the mean edge is told.
-        return replace(result, coupling=result.coupling * float(weights.mean()))
+    def _report_coupling(self, structure: StructureParameters, graph: Graph | None) -> float | None:
+        coupling, weights = super()._report_coupling(structure, graph), cast(Graph, graph).weights
+        if self.coupling != "paper" or coupling is None or not len(weights):
+            return coupling
+        # By the paper's rule couplings are weights of the graph, and that of the mean edge is reported.
+        return coupling * float(weights.mean())
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
         result = self.result_
         listeners = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self._usual_weight, describe_usual(self._usual_weight)
-        if not result.coupling_scores:
+        if not result.course.coupling_scores:
             why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{listeners}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
-        return explain_choice(self.coupling_, result.coupling_scores, words, note, unit) + listeners
+        return explain_choice(self.coupling_, result.course.coupling_scores, words, note, unit) + listeners
 
     @property
     def _usual_weight(self) -> float:

@@ -295,15 +295,15 @@ class Questions(Mapping[str, Model]):
         """
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
-        known, posed = split_gold(gold, list(self)), dict[str, Question]()
+        known, questions = split_gold(gold, list(self)), dict[str, Question]()
         rows = {} if responses is None else self._find_rows(responses)
         for name, model in self.items():
-            before = model.result_
-            source, *_ = join_batch(model, rows.get(name), known.get(name), duplicates)
-            beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
-            posed[name] = renew(model), source, join_edges(model, source.responses), beside
+            observations, *_ = join_batch(model, rows.get(name), known.get(name), duplicates)
+            links = join_edges(model, observations.responses)
+            questions[name] = renew(model), observations, links, model.result_.given
+        source_kind = next(iter(self.values())).result_.given.source_kind
         with open_engine(engine) as opened:
-            self._models, self.shared_ = fit_questions(posed, opened, next(iter(self.values())).result_.source_kind)
+            self._models, self.shared_ = fit_questions(questions, opened, source_kind)
         return self
 
     def page(self, title: str) -> Document:

@@ -29,7 +29,7 @@ from ..answers.joining import (
     read_further,
 )
 from ..answers.tables import open_frame
-from ..checks.register import check_fused
+from ..checks.register import compare_fused, complete, warn_of_findings
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural
 from ..formats.reading import open_paths
@@ -46,8 +46,9 @@ from ..options import check
 from ..results.comparison import explain_move
 from ..results.fitting import align, check_silence, fit_model
 from ..results.intervals import Sums
-from ..results.result import Given, Result
+from ..results.result import FitResult, FusionChecks, Given, Result
 from .base import Model
+from .latent import Earlier
 from .opening import open_answers
 
 
@@ -118,17 +119,24 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     observations, joined, n_gold, roles = join_batch(model, responses, gold, duplicates)
     r = observations.responses
     links = join_edges(model, r, graph)
-    once = before.by_fuse or before.copies_count_once
+    once = before.fusion_checks is not None or before.given.copies_count_once
     changed: dict[str, Any] = {}
+    compared: FusionChecks | None = None
     with open_engine(engine) as opened:
-        result = fit_model(model, observations, links, opened, count_copies_once=once, source_kind=before.source_kind)
-        beside = ("scale_check", "soft_check", "blocked", "n_blocked")
-        result = replace(result, **{name: getattr(before, name) for name in beside})
-        if before.by_fuse:
-            result, changed = check_fused(model, result, observations, links, opened)
+        fit = fit_model(
+            model,
+            observations,
+            links,
+            opened,
+            count_copies_once=once,
+            source_kind=before.given.source_kind,
+            chosen=before.given,
+        )
+        if before.fusion_checks is not None:
+            fit, compared, changed = compare_fused(model, fit, observations, links, opened)
 
     # What has changed: the items that were there, and have another label now.
-    then, now = before.labels, result.labels
+    then, now = before.labels, fit.labels
     code = lookup(now.classes, to_column(then.classes))[then.codes]
     place = np.flatnonzero(code != now.codes[joined.item])
     rows = joined.item[place]
@@ -139,7 +147,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         "confidence": now.confidence[rows],
         "new_answers": joined.n_new[rows],
     }
-    compared, after = before.comparison, result.comparison
+    earlier, after = before.comparison, None if compared is None else compared.comparison
     update = Update(
         int(joined.n_new.sum()) - joined.n_corrected,
         joined.n_corrected,
@@ -151,10 +159,13 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         n_gold,
         len(rows),
         now.take(rows) | {name: to_column(values) for name, values in columns.items()},
-        None if compared is None or after is None else explain_move(compared, after),
+        None if earlier is None or after is None else explain_move(earlier, after),
         roles,
     )
-    model.set_params(**changed)._adopt(replace(result, update=update))
+    result = complete(renew(model, **changed), fit, compared, update)
+    if compared is not None:
+        warn_of_findings(result)
+    model.set_params(**changed)._adopt(result)
 
 
 def join_batch(
@@ -168,8 +179,8 @@ def join_batch(
     check("duplicates", duplicates, "update")
     new, retracted, kind = read_batch(source, old, duplicates, before.kind)
     refuse(kind.no_update)
-    if before.blocked is not None:
-        blocked = lookup(new.workers, to_column(before.blocked))
+    if before.given.blocked is not None:
+        blocked = lookup(new.workers, to_column(before.given.blocked))
         new = drop_workers(new, blocked[blocked >= 0])
     joined = join_responses(old, new, duplicates, retracted)
     r = model._prepare(joined.responses)
@@ -253,15 +264,17 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     return Gold(np.where(is_new, new.codes, codes), np.where(is_new, new.judging, judging)), n_new
 
 
-def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: object, engine: object) -> Result:
-    """What is found in one more batch and in all `before`, if there were any."""
+def fit_batch(
+    model: LatentEstimator, before: Result | None, r: Answers, kind: AnyKind, gold: object, engine: object
+) -> FitResult:
+    """What is found in one more batch and in all `before`, if there were any; `kind` is what its items are."""
     from ..kernels.answers import SMALLEST
 
     if before is not None:
         earlier_sums, names = check_batch(model, before, r), before.names
         r = grow(r, names.workers, names.labels, names.classes, names.positions)
     r = model._prepare(r)
-    observations = Observations(r, match_gold(open_paths(gold), r, r.classes))
+    observations = Observations(r, match_gold(open_paths(gold), r, r.classes), kind=kind)
     model._check_size(r, None)
     if before is None:
         with open_engine(engine) as opened:
@@ -270,16 +283,15 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
             nothing = np.zeros(problem.workers.table_shape)
             earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
             plan = plan._replace(problem=replace(problem, earlier=earlier))
-            result: Result = model._learn(observations, None, opened, plan=plan)
-        return replace(
-            result, given=result.given._replace(gold=observations.gold), n_batches=1, chance=None, raters=None
-        )
+            given = Given(gold=observations.gold, n_batches=1)
+            first: FitResult = model._learn(observations, None, opened, given, plan=plan)
+        return first
 
     # The workers, labels and classes of those before, among those of now.
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
-    copies = [worker[group].tolist() for group in before.copies]
-    used = observations.count_once(copies if before.copies_count_once else [])
+    copies = [worker[group].tolist() for group in before.given.copies]
+    used = observations.count_once(copies if before.given.copies_count_once else [])
     named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
     new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
     with open_engine(engine) as opened:
@@ -303,18 +315,18 @@ def fit_batch(model: LatentEstimator, before: Result | None, r: Answers, gold: o
         starts = {"earlier": problem.maximise(earlier, prior)}
         if new_classes.any() or used.responses.weights().sum() > n_earlier:
             starts["majority"] = problem.maximise(expect_from_votes(problem), prior)
-        plan = Plan(problem, starts, before.coupling_scores if model._learns_coupling else [])
-        result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
-    n_answers = np.zeros(r.n_workers, np.int64)
-    n_answers[worker] = before.n_answers
-    return replace(
-        result,
-        n_answers=n_answers + result.n_answers,
-        copies=copies,
-        copies_count_once=before.copies_count_once,
-        given=Given(gold=observations.gold),
-        n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
-    )
+        plan = Plan(problem, starts, before.course.coupling_scores if model._learns_coupling else [])
+        n_answers = np.zeros(r.n_workers, np.int64)
+        n_answers[worker] = before.n_answers
+        given = Given(
+            gold=observations.gold,
+            copies=copies,
+            copies_count_once=before.given.copies_count_once,
+            n_batches=max(before.given.n_batches, 1) + 1,  # what `fit` learned from is the first one
+        )
+        batches = Earlier(before.calibrated, past, n_answers)
+        further: FitResult = model._learn(used, None, opened, given, plan=plan, earlier=batches)
+    return further
 
 
 def check_batch(model: LatentEstimator, before: Result, r: Answers) -> Sums:

@@ -287,8 +287,8 @@ def explain_row(model: LabelEstimator, result: Result, row: int) -> Explanation:
         owner = int(np.searchsorted(r.sequences.offsets, row, side="right")) - 1
         first, last = r.sequences.offsets[owner : owner + 2].tolist()
     near = r.about(np.arange(first, last))
-    if result.copies_count_once:
-        near = count_once(near, assign_groups(result.copies, near.n_workers))
+    if result.given.copies_count_once:
+        near = count_once(near, assign_groups(result.given.copies, near.n_workers))
     here = slice(*near.offsets[row - first : row - first + 2].tolist())
     worker, said, strength = near.worker[here], near.label[here], near.weights(here)
     if result.is_vote:
@@ -308,7 +308,7 @@ def explain_row(model: LabelEstimator, result: Result, row: int) -> Explanation:
     n_answered = len(parts)
     words = f"The only answer is {to_word(parts[0].answer)}" if parts else "Nobody answered"
     if n_answered > 1:
-        of, verb = plural(n_answered, NOUNS[result.source_kind]), "says" if n_for < 2 else "say"
+        of, verb = plural(n_answered, NOUNS[result.given.source_kind]), "says" if n_for < 2 else "say"
         words = f"{n_for or 'None'} of {of} {verb} {to_word(labels.classes[[label]].tolist()[0])}"
     parts.sort(key=lambda part: -abs(part.weight))
     rest = parts[MOST_WORKERS:]

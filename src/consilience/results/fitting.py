@@ -19,7 +19,7 @@ from ..inference import log_of
 from ..inference.copies import find_groups
 from ..inference.em import Names, decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.hidden_answers import raise_where
+from ..inference.hidden_answers import CouplingScore, raise_where
 from ..inference.labels import choose_labels, collect_votes, label_votes
 from ..inference.observations import Observations
 from ..inference.starts import PREDICTION_TABLES, check_matrices
@@ -29,7 +29,9 @@ from ..kinds.base import TABLE, AnyKind
 from ..limits import keep_to, release_mapped
 from .calibration import find_raised
 from .intervals import Intervals, are_checked, find_vote_intervals
-from .result import Course, Given, Labels, Result, weigh_copies
+from .result import Course, FitResult, Given, Labels, Result, weigh_copies
+
+NOTHING_CHOSEN = Given()
 
 
 def make_observations(
@@ -127,8 +129,10 @@ def fit_model(
     copies: list[list[int]] | None = None,
     count_copies_once: bool = False,
     source_kind: str | None = None,
-) -> Result:
-    """The result of a model for observations; the nodes of the graph are their items.
+    chosen: Given = NOTHING_CHOSEN,
+    coupling_scores: list[CouplingScore] | None = None,
+) -> FitResult:
+    """What a model finds in observations; the nodes of the graph are their items.
 
     Parameters
     ----------
@@ -140,68 +144,83 @@ def fit_model(
         Whether each of these groups counts as one worker.
     source_kind : str, optional
         Who gives the answers; see `consilience.results.findings`. It is recognised if it is not given.
+    chosen : Given
+        What `fuse` decided before: how soft votes and numbers are fused, and who was left out.
+    coupling_scores : list of CouplingScore, optional
+        How a coupling that is given was learned.
     """
     r = observations.responses
-    # Functions are silent, as an answer or as one label each. Soft votes come from models.
-    ignores_silence = r.sequences is None and r.silence_doubt is not None
+    # A new object, which shares the arrays and nothing that is derived from them meanwhile.
+    answers = replace(r, gold=None)
     if source_kind is None:
         source_kind = "people"
-        if observations.kind.whole_items and (r.silence_counts or ignores_silence):
+        may_be_silent = r.sequences is None and answers.silence_doubt is not None
+        if observations.kind.whole_items and (r.silence_counts or may_be_silent):
             source_kind = "functions"
         elif observations.kind.whole_items and r.soft is not None:
             source_kind = "models"
     links = None if graph is None else model._weigh_links(r, graph)
     model._check_size(r, links)
-    # A new object, which shares the arrays and nothing that was derived from them meanwhile.
-    answers = replace(r, gold=None)
     if copies is None:
         copies = find_groups(observations, engine)
-    used = observations.count_once(copies) if copies and count_copies_once else observations
-    result: Result = model._learn(used, links, engine)
-    release_mapped()
-    kept = None if graph is None else replace(graph)
-    return replace(
-        result,
-        copies=copies,
-        copies_count_once=used is not observations,
-        given=result.given._replace(answers=answers, gold=observations.gold, graph=kept),
-        kind=observations.kind,
+    counts_once = bool(copies) and count_copies_once
+    given = chosen._replace(
+        answers=answers,
+        gold=observations.gold,
+        graph=None if graph is None else replace(graph),
         source_kind=source_kind,
-        # A function with one label, whose silence is ignored, seems to say it by chance.
-        chance=None if ignores_silence else result.chance,
+        copies=copies,
+        copies_count_once=counts_once,
     )
+    used = observations.count_once(copies) if counts_once else observations
+    further = {} if coupling_scores is None else {"coupling_scores": coupling_scores}
+    found: FitResult = model._learn(used, links, engine, given, **further)
+    release_mapped()
+    return found
 
 
 def make_result(
     model: str,
     observations: Observations,
+    given: Given,
     codes: NDArray[np.int64],
     posterior: Floats,
     uncalibrated: Floats | None = None,
     *,
     rule: str,
     checked: bool,
+    n_earlier: Any = 0,
+    chance: Floats | None = None,
     **further: Any,
-) -> Result:
-    """What was found: labels with their probabilities, and what every result says of its answers."""
+) -> FitResult:
+    """What a fit found: labels with their probabilities, and what every fit says of its answers."""
     r = observations.responses
     known = None if observations.gold is None else observations.gold.find_kept(codes)
+    # A function with one label, whose silence is ignored, seems to say it by chance.
+    nobody_is_silent = r.sequences is not None or given.answers is None or given.answers.silence_doubt is None
     about = r.key_columns(), r.classes, r.positions, codes, posterior, uncalibrated
-    return Result(
+    return FitResult(
         model=model,
         names=Names(r.workers, r.labels, r.classes, r.normalised, r.positions),
         backend=r.backend,
-        n_answers=r.votes_per_worker(),
-        given=Given(log_prior=observations.log_prior, has_priors=observations.log_prior is not None),
+        n_answers=n_earlier + r.votes_per_worker(),
+        given=given._replace(log_prior=observations.log_prior, has_priors=observations.log_prior is not None),
         labels=Labels(*about, known=known, rule=rule, shown=checked),
         checked=checked,
+        chance=chance if nobody_is_silent else None,
+        kind=observations.kind,
         **further,
     )
 
 
 def take_vote(
-    observations: Observations, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0
-) -> Result:
+    observations: Observations,
+    engine: Engine,
+    given: Given = NOTHING_CHOSEN,
+    ties: str = "random",
+    label_by: str = "mode",
+    seed: int = 0,
+) -> FitResult:
     """The vote, as what `MajorityVote` finds."""
     r, unvoted = observations.responses, observations.responses.vote_shares()
     shares, mass = collect_votes(engine, observations, unvoted)
@@ -215,6 +234,7 @@ def take_vote(
     return make_result(
         "MajorityVote",
         observations,
+        given,
         codes,
         shares,
         rule="" if label_by == "mode" else label_by,

@@ -1,7 +1,8 @@
 """The result of a fit: computed once, frozen, and read by everything that comes after.
 
-A `Result` holds what was found (estimates, labels and probabilities, calibration, intervals), what it was found from
-(answers, known labels, graph) and what checks say of it. Fitted models hold one, and their attributes that end in an
+A `FitResult` holds what a fit found (estimates, labels and probabilities, calibration, intervals) and what it was found
+from (answers, known labels, graph). A `Result` is made of it once, by `consilience.checks.register.complete`, with the
+worker table, what `fuse` compared, and what checks say. Fitted models hold one, and their attributes that end in an
 underscore read from it. An update or a further batch makes another one.
 """
 
@@ -195,6 +196,8 @@ class Course(NamedTuple):
     # The trace of every start.
     starts: Mapping[str, Floats] = {}
     smoothing: tuple[float, float] | None = None
+    # How well hidden answers were predicted with the couplings that were tried.
+    coupling_scores: list[CouplingScore] = []  # noqa: RUF012 (it is never changed)
 
 
 class FeatureResult(NamedTuple):
@@ -207,13 +210,31 @@ class FeatureResult(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a model was fitted to: None where there is nothing, or where a file does not hold it."""
+    """What a model was fitted to, and how: None where there is nothing, or where a file does not hold it."""
 
     answers: Answers | None = None  # before near-copies count once
     gold: Gold | None = None
     graph: Graph | None = None  # as it was given
     log_prior: Floats | None = None  # what was known of the items beside their answers; it is not saved
     has_priors: bool = False
+    source_kind: str = "people"  # who gives the answers, see `consilience.results.findings`
+    copies: list[list[int]] = []  # noqa: RUF012 (it is never changed): groups of near-copies, by index
+    copies_count_once: bool = False
+    blocked: Values | None = None  # workers who were left out
+    # How many of them there were, and how many answers; None if nobody counted.
+    n_blocked: tuple[int, int] | None = None
+    n_batches: int = 0  # how many `partial_fit` has learned from
+    soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
+    scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
+
+
+class FusionChecks(NamedTuple):
+    """What `fuse` compared a fit with."""
+
+    comparison: Comparison | None = None  # None for votes, and where no answers can be compared
+    vote: Floats | None = None  # shares of the votes of each item, known labels among them; they are not saved
+    graph_check: GraphCheck | None = None
+    limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
 
 
 def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Learned:
@@ -227,8 +248,8 @@ def learn_from_votes(observations: Observations, prior: Floats, engine: Engine |
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """What a fit found. Nothing in it changes; `dataclasses.replace` makes another one."""
+class FitResult:
+    """What a fit found: parameters, labels, calibration and intervals. `complete` makes the `Result` of it."""
 
     model: str  # the name of the model's class
     names: Names
@@ -239,62 +260,35 @@ class Result:
     labels: Labels
     course: Course
     intervals: Intervals
+    given: Given
+    kind: AnyKind = TABLE  # what the items are
+    seed: int = 0
+    # Parameters, and what further batches of answers need.
     estimates: Learned | None = None  # None for a vote, see `learned`
-    past: Sums | None = None  # what a further batch of answers needs
-    # Groups of near-copies, by index.
-    copies: list[list[int]] = field(default_factory=list)
-    copies_count_once: bool = False
+    voting: Observations | None = None  # of a vote: the answers as they were counted
+    past: Sums | None = None
+    coupling: float | None = None
+    feature_result: FeatureResult | None = None
+    # How far probabilities can be relied on.
+    calibrated: Calibrated | None = None  # None for models without calibration
+    checked: bool = True  # whether anything checks the answers; see `consilience.results.intervals`
+    # Of the spans among the labels of a chain, if these are tags.
+    span_confidence: Floats | None = None
     # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
     # functions whose silence is ignored.
     chance: Floats | None = None
     # Of raters on a scale, see `consilience.results.chance`; None for other workers, and for streams.
     raters: Floats | None = None
-    # The worker table; see `Model.worker_report`.
-    workers: Mapping[str, Column] = field(default_factory=dict)
-    # The table of `Model.drift_report` after the first column; None where answers have no order.
-    drift: Mapping[str, Column] | None = None
-    given: Given = field(default_factory=Given)
-    blocked: Values | None = None  # workers who were left out
-    # How many of them there were, and how many answers; None if nobody counted.
-    n_blocked: tuple[int, int] | None = None
-    seed: int = 0
-    calibrated: Calibrated | None = None  # None for models without calibration
-    coupling: float | None = None
-    coupling_scores: list[CouplingScore] = field(default_factory=list)
-    # Of the spans among the labels of a chain, if these are tags.
-    span_confidence: Floats | None = None
-    feature_result: FeatureResult | None = None
-    n_batches: int = 0  # how many `partial_fit` has learned from
-    voting: Observations | None = None  # of a vote: the answers as they were counted
-    kind: AnyKind = TABLE  # what the items are
-    source_kind: str = "people"  # who gives the answers, see `consilience.results.findings`
-    # Whether anything checks the answers; see `consilience.results.intervals`.
-    checked: bool = True
-    by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
-    comparison: Comparison | None = None
-    vote: Floats | None = None  # shares of the votes of each item, known labels among them
-    graph_check: GraphCheck | None = None
-    soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
-    scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
-    limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
-    # What checks found, the most serious first; None where the answers were not kept.
-    findings: tuple[Finding, ...] | None = None
-    update: Any = None  # what the last update changed
-    # What follows from these.
-    is_vote: bool = field(init=False)  # whether labels are those of a vote
-    is_network: bool = field(init=False)  # whether items are linked by a graph
-    withheld: str = field(init=False)  # why it is not told how many labels are expected to be right; "" if it is
-    # How many workers were left out, and how many answers of theirs if that is known; None for nobody.
-    left_out: tuple[int, int | None] | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        compared, blocked = self.comparison, self.blocked
-        vars(self).update(
-            is_vote=self.model == "MajorityVote",
-            is_network=self.estimates is not None and self.estimates.structure.takes_all,
-            withheld=(compared.withheld if compared is not None else "") or ("" if self.checked else UNCHECKED),
-            left_out=self.n_blocked or (None if blocked is None else (len(blocked), None)),
-        )
+    @property
+    def is_vote(self) -> bool:
+        """Whether labels are those of a vote."""
+        return self.model == "MajorityVote"
+
+    @property
+    def is_network(self) -> bool:
+        """Whether items are linked by a graph."""
+        return self.estimates is not None and self.estimates.structure.takes_all
 
     @cached_property
     def learned(self) -> Learned:
@@ -311,11 +305,49 @@ class Result:
         return learned.worker_model.hears_silence and learned.confusion.shape[2] > len(self.names.labels)
 
     @property
+    def expected_accuracy(self) -> tuple[float, float, float]:
+        """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
+        value, (low, high) = self.labels.mean_confidence, self.intervals.expected.tolist()
+        return value, min(low, value), max(high, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Result(FitResult):
+    """All that a fitted model says: what its fit found, compared, tabulated and checked. Nothing in it changes."""
+
+    # The worker table; see `Model.worker_report`.
+    workers: Mapping[str, Column] = field(default_factory=dict)
+    # The table of `Model.drift_report` after the first column; None where answers have no order.
+    drift: Mapping[str, Column] | None = None
+    fusion_checks: FusionChecks | None = None  # None unless `fuse` made the model
+    # What checks found, the most serious first; None where the answers were not kept.
+    findings: tuple[Finding, ...] | None = None
+    update: Any = None  # what the last update changed
+
+    # What follows from these.
+    comparison: Comparison | None = field(init=False)  # with majority vote
+    graph_check: GraphCheck | None = field(init=False)  # with a shuffled graph
+    # Why it is not reported how many labels are expected to be right; "" if it is.
+    withheld: str = field(init=False)
+    # How many workers were left out, and how many answers of theirs if that is known; None for nobody.
+    left_out: tuple[int, int | None] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        checks, blocked = self.fusion_checks or FusionChecks(), self.given.blocked
+        compared = checks.comparison
+        vars(self).update(
+            comparison=compared,
+            graph_check=checks.graph_check,
+            withheld=(compared.withheld if compared is not None else "") or ("" if self.checked else UNCHECKED),
+            left_out=self.given.n_blocked or (None if blocked is None else (len(blocked), None)),
+        )
+
+    @property
     def answers(self) -> Answers:
         """The answers that the model was fitted to."""
         if self.given.answers is not None:
             return self.given.answers
-        if self.n_batches:
+        if self.given.n_batches:
             raise NotFittedError(
                 "This model was fitted in batches, whose answers it does not keep.",
                 "Give further answers to partial_fit, or fit all answers at once.",
@@ -341,12 +373,6 @@ class Result:
     def reported_confidence(self) -> float | None:
         """The mean probability of the labels; None if it is `withheld`."""
         return None if self.withheld else self.labels.mean_confidence
-
-    @property
-    def expected_accuracy(self) -> tuple[float, float, float]:
-        """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
-        value, (low, high) = self.labels.mean_confidence, self.intervals.expected.tolist()
-        return value, min(low, value), max(high, value)
 
     def undecided(self, confidence: float) -> Undecided:
         """How many labels have at least this confidence, and how many of these are expected to be wrong.
@@ -391,9 +417,9 @@ def describe_left_out(workers: int, answers: int | None) -> str:
     return plural(workers, "worker") + ("" if answers is None else f", {plural(answers, 'answer')}")
 
 
-def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answers:
+def weigh_copies(fit: FitResult, r: Answers, worker: NDArray[np.int64]) -> Answers:
     """Answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
-    if not fusion.copies_count_once:
+    if not fit.given.copies_count_once:
         return r
-    groups = assign_groups(fusion.copies, len(fusion.names.workers) + 1)
+    groups = assign_groups(fit.given.copies, len(fit.names.workers) + 1)
     return count_once(r, groups[worker])  # -1 is a worker who was not there

@@ -57,7 +57,7 @@ from .result import Given, Result
 Part = TypeVar("Part")
 Shape: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 
-FORMAT, VERSION, HEADER = "consilience-model", 1, "model.json"
+FORMAT, VERSION, HEADER = "consilience-model", 2, "model.json"
 # What is said of a model, and of which type.
 ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
 REMEDY = "Save the model again, or fit again."
@@ -89,8 +89,9 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "chance": "M",
         "raters": "M 5",
         "span_confidence": "*: probabilities",
-        **dict.fromkeys(("model", "workers", "drift", "n_blocked", "voting", "vote", "findings", "update")),
+        **dict.fromkeys(("model", "workers", "drift", "voting", "findings", "update")),
     },
+    "FusionChecks": {"vote": None},
     "Names": {"workers": "M", "labels": "L", "classes": "K"},
     "Labels": {
         "keys": "N",
@@ -103,7 +104,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     },
     "Intervals": {"workers": "M 4", "prior": "2 K", "expected": "2"},
     # What it was fitted to. Counts stand for offsets, and steps between the ends of edges for neighbours.
-    "Given": {"log_prior": None},
+    "Given": dict.fromkeys(("log_prior", "n_blocked")),
     "Gold": {"codes": "N: known classes", "judging": "N"},
     "Answers": {
         "offsets": "N: counts",
@@ -124,7 +125,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     },
     "Cells": {"worker": "*: workers", "label": "*: labels", "klass": "*", "count": "*: counts"},
     "Calibrated": {"predicted": None},
-    "LinearJudge": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
+    "LinearClassifier": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
     # Structures, with their summaries.
     "IndependentParameters": STRUCTURE,
     "ChainParameters": {
@@ -320,7 +321,7 @@ def describe_model(
     result: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
 ) -> dict[str, Any]:
     """What is written of a model of labels; see `Model.save`."""
-    feature_result, r, graph = result.feature_result, result.given.answers, result.given.graph
+    r, graph = result.given.answers, result.given.graph
     given = result.given._replace(answers=None, graph=None)
     if answers and r is not None:
         place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
@@ -328,9 +329,7 @@ def describe_model(
         if graph is not None:
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
-    kept = replace(
-        result, kind=result.kind.to_saved(texts), feature_result=feature_result, estimates=result.learned, given=given
-    )
+    kept = replace(result, kind=result.kind.to_saved(texts), estimates=result.learned, given=given)
     plain = {name: to_plain(name, value) for name, value in parameters.items()}
     return {"model": result.model, "parameters": plain, "fusion": kept}
 
@@ -556,7 +555,7 @@ def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
 
 def restore_given(result: Result) -> Given:
     """What a model was fitted to, with all that is saved elsewhere in the file."""
-    (r, _, graph, *_), names, keys = result.given, result.names, result.labels.keys
+    r, graph, names, keys = result.given.answers, result.given.graph, result.names, result.labels.keys
     if r is None:
         return result.given._replace(graph=None)
     items: Values | Sequences

@@ -59,8 +59,9 @@ from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
 from ..kernels import Floats, Integers, Truths
 from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
+from .comparison import Comparison
 from .intervals import find_voter_intervals, inform_coins, informativeness
-from .result import FeatureResult, Labels, Result, weigh_copies
+from .result import FeatureResult, FitResult, Labels, weigh_copies
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -99,15 +100,17 @@ LEAST_VARIANCE = 0.05
 NOTHING, TINY = 1e-6, 1e-150
 
 
-def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Column] | None]:
+def tabulate_workers(
+    fit: FitResult, comparison: Comparison | None
+) -> tuple[dict[str, Column], dict[str, Column] | None]:
     """The columns of `Model.worker_report` and of `Model.drift_report` after the first; no drift without an order.
 
     A worker whose answers nothing else judges is right by definition: only what can be counted is in the table.
     """
-    names, prior, n_answers, given = result.names, result.prior, result.n_answers, result.given.answers
+    names, prior, n_answers, given = fit.names, fit.prior, fit.n_answers, fit.given.answers
     n_workers, said = len(n_answers), lookup(names.classes, to_column(names.labels))
-    learned = None if result.model == "MajorityVote" else result.estimates
-    counts = expect_counts(result)
+    learned = None if fit.model == "MajorityVote" else fit.estimates
+    counts = expect_counts(fit)
     right, total, top, expected, worst = measure_workers(counts, names.labels, names.classes)
     accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
     vote_is_made, takes_silence = counts.shape[0] * counts.shape[1] * counts.shape[2] <= MOST_MADE, False
@@ -115,21 +118,21 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
         information = inform_by_votes(counts, said, prior) if vote_is_made else np.full(n_workers, np.nan)
         speech, intervals = information, find_voter_intervals(right, total, information, prior)
     else:
-        takes_silence = result.takes_silence
+        takes_silence = fit.takes_silence
         if learned.kind == OneCoinWorkers.name:
             information = speech = inform_coins(learned.confusion[:, 0, 0], prior, said)
         else:
             information = speech = informativeness(learned.confusion, prior)
         if takes_silence:
             speech = informativeness(learned.confusion, prior, spoken=True)
-        assert result.intervals.workers is not None
-        intervals = result.intervals.workers.copy()
+        assert fit.intervals.workers is not None
+        intervals = fit.intervals.workers.copy()
 
     # Who is judged by nothing else. Where it cannot be told, everybody is judged.
-    unjudged = np.full(n_workers, not result.checked)
-    knows_more = result.feature_result is not None or result.given.has_priors
-    if result.checked and result.chance is not None and not (knows_more or takes_silence):
-        unjudged = (n_answers > 0) & np.isnan(result.chance) & (min(len(names.labels), len(prior)) > 1)
+    unjudged = np.full(n_workers, not fit.checked)
+    knows_more = fit.feature_result is not None or fit.given.has_priors
+    if fit.checked and fit.chance is not None and not (knows_more or takes_silence):
+        unjudged = (n_answers > 0) & np.isnan(fit.chance) & (min(len(names.labels), len(prior)) > 1)
 
     # What the figures call for. A worker of one label has said two things where silence is the other, and with one
     # class there is no information to give.
@@ -140,19 +143,19 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
     if learned is not None and learned.kind == "ordinal":
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
-        figures = np.full((n_workers, len(FIGURES)), np.nan) if result.raters is None else result.raters.copy()
+        figures = np.full((n_workers, len(FIGURES)), np.nan) if fit.raters is None else fit.raters.copy()
         figures[unjudged] = np.nan
         contrary, biased = are_contrary(learned.counts, said), remark_on_bias(figures)
         further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(FIGURES)}
     by_figures = np.where(dull, "uninformative", np.where(contrary, "contrary", biased)).tolist()
-    accused = find_accused(result)
+    accused = find_accused(fit, comparison)
     says_one = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
     drift = None
     if given is not None and given.order is not None and (vote_is_made or not isinstance(counts, Cells)):
-        drift = tabulate_drift(result, np.where(unjudged, np.nan, accuracy))
+        drift = tabulate_drift(fit, np.where(unjudged, np.nan, accuracy))
     falls = [""] * n_workers if drift is None else to_values(drift["remarks"]).tolist()
     group = np.zeros(n_workers, np.int64)
-    for number, members in enumerate(result.copies, 1):
+    for number, members in enumerate(fit.given.copies, 1):
         group[members] = number
     remarks = []
     for m in range(n_workers):
@@ -166,8 +169,8 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
         judged[unjudged] = np.nan
 
     if learned is not None:
-        if result.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
-            factor = measure_sureness(given, result.labels.posterior)
+        if fit.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
+            factor = measure_sureness(given, fit.labels.posterior)
             words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
             further |= {"temperature": to_column(factor), "sureness": to_column(words)}
         further |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
@@ -179,32 +182,32 @@ def tabulate_workers(result: Result) -> tuple[dict[str, Column], dict[str, Colum
         "informativeness": to_column(information),
         "informativeness_low": to_column(intervals[:, 2].copy()),
         "informativeness_high": to_column(intervals[:, 3].copy()),
-        "chance": to_column(np.full(n_workers, np.nan) if result.chance is None else result.chance),
+        "chance": to_column(np.full(n_workers, np.nan) if fit.chance is None else fit.chance),
         "worst_confusion": to_column(worst),
         "remarks": to_column(remarks),
     }
     return columns | further | {"group": pa.array(group, mask=group == 0)}, drift
 
 
-def expect_counts(result: Result) -> Floats | Cells:
+def expect_counts(fit: FitResult) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
-    if result.model != "MajorityVote":
-        return result.learned.expect_cells()
-    if result.voting is not None:
-        return Cells.of_answers(result.voting.responses, result.labels.posterior)
-    return Cells.of_table(result.learned.counts)
+    if fit.model != "MajorityVote" and fit.estimates is not None:
+        return fit.estimates.expect_cells()
+    if fit.voting is not None:
+        return Cells.of_answers(fit.voting.responses, fit.labels.posterior)
+    return Cells.of_table(fit.learned.counts)
 
 
-def find_accused(result: Result) -> Truths:
+def find_accused(fit: FitResult, comparison: Comparison | None) -> Truths:
     """Which workers are said to answer by chance, (M,).
 
     Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then there is
     no truth to judge them by.
     """
-    chance, nobody = result.chance, np.zeros(len(result.n_answers), bool)
-    if chance is None or (result.comparison is not None and result.comparison.by_chance):
+    chance, nobody = fit.chance, np.zeros(len(fit.n_answers), bool)
+    if chance is None or (comparison is not None and comparison.by_chance):
         return nobody
-    many = result.n_answers >= FEW_ANSWERS
+    many = fit.n_answers >= FEW_ANSWERS
     accused = (chance >= BY_CHANCE) & many
     return nobody if 2 * accused.sum() > np.count_nonzero(~np.isnan(chance) & many) else accused
 
@@ -297,26 +300,27 @@ def fit_factors(
     return factor, soften()
 
 
-def tabulate_drift(result: Result, accuracy: Floats) -> dict[str, Column]:
+def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
     """The columns of `Model.drift_report` after the first; `accuracy` (M,) is that over all answers."""
-    n_workers, given = len(accuracy), result.answers
-    r = weigh_copies(result, given, np.arange(n_workers))
+    n_workers, given = len(accuracy), fit.given.answers
+    assert given is not None
+    r = weigh_copies(fit, given, np.arange(n_workers))
     item, worker, weight = r.item_of_answer(), r.worker.astype(np.int64), r.weights()
-    copies = assign_groups(result.copies, n_workers)
-    group = np.where(copies > 0, copies - 1, len(result.copies) + np.arange(n_workers))
-    pairs, pair = np.unique(item * (len(result.copies) + n_workers) + group[worker], return_inverse=True)
-    n_others = np.bincount(pairs // (len(result.copies) + n_workers), minlength=r.n_items)[item] - 1
+    copies = assign_groups(fit.given.copies, n_workers)
+    group = np.where(copies > 0, copies - 1, len(fit.given.copies) + np.arange(n_workers))
+    pairs, pair = np.unique(item * (len(fit.given.copies) + n_workers) + group[worker], return_inverse=True)
+    n_others = np.bincount(pairs // (len(fit.given.copies) + n_workers), minlength=r.n_items)[item] - 1
 
     def sum_others(values: Floats) -> Floats:
         return sum_by(item, values, r.n_items)[item] - sum_by(pair, values, len(pairs))[pair]
 
     # What others say of the item of each answer.
-    matrix = result.learned.matrices[:, :, : r.n_labels]
+    matrix = fit.learned.matrices[:, :, : r.n_labels]
     logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], TINY))
-    q = np.log(np.maximum(result.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
+    q = np.log(np.maximum(fit.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
     q = np.exp(q - q.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
-    known = np.full(r.n_items, -1) if result.given.gold is None else result.given.gold.codes
+    known = np.full(r.n_items, -1) if fit.given.gold is None else fit.given.gold.codes
     is_known = known[item] >= 0
     q[is_known] = np.eye(r.n_classes)[known[item[is_known]]]
 
@@ -331,7 +335,7 @@ def tabulate_drift(result: Result, accuracy: Floats) -> dict[str, Column]:
         expected += q[:, k] * hit
         squares += q[:, k] * np.einsum("al,al,al->a", rows, chances, chances)
         slope += q[:, k] * (q[:, k] - (hit - own * q[:, k]) / np.maximum(1 - own, TINY))
-    by_chance = np.einsum("al,al->a", (result.prior @ matrix)[:, named][worker], chances)
+    by_chance = np.einsum("al,al->a", (fit.prior @ matrix)[:, named][worker], chances)
     residual -= expected
     variance, hard = np.maximum(squares - expected**2, 0.0) + LEAST_VARIANCE, expected - by_chance
 
