@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 import re
@@ -532,6 +533,9 @@ def test_demo(tmp_path, monkeypatch):
     assert "consilience fuse answers.csv" in result.stdout
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    command, shown = re.search(r"^\$ consilience (fuse demo-answers.*)\n((?:.*\n)*?)```", page, re.MULTILINE).groups()
+    assert doctest.OutputChecker().check_output(shown, run(*command.split()).stdout, doctest.ELLIPSIS)
 
 
 def test_the_page_names_every_command_and_no_option_that_is_not_there():
