@@ -204,7 +204,7 @@ def get_figures(row: Row, kind: str) -> dict[str, float]:
 
 def number(value: float) -> str:
     """Return three decimals, without a leading zero."""
-    return f"{value:.3f}".removeprefix("0")
+    return f"{value:.3f}"
 
 
 def list_columns(kind: str) -> list[str]:

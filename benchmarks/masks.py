@@ -128,7 +128,7 @@ def cases(quick: bool) -> Iterator[tuple[str, list[ImageSet]]]:
         return
     uneven = (0.7, 0.7, 3.0, 3.0, 3.0)
     yield (
-        "outlines of two careful readers (.7 pixels) and three careless ones (3)",
+        "outlines of two careful readers (0.7 pixels) and three careless ones (3)",
         [draw_outlines(seed, uneven) for seed in seeds],
     )
     yield "independent noise: five readers, each right about 80% of the pixels", [draw_noisy(seed) for seed in seeds]
@@ -202,8 +202,8 @@ def main() -> None:
     trust = ["| | confidence | right | confidence where readers disagree | right |", "|---|---|---|---|---|"]
     for name, sets in cases(quick):
         scores = [np.mean([score(way, each) for each in sets]) for way in ways.values()]
-        lines.append(f"| {name} | {' | '.join(f'{each:.3f}'.lstrip('0') for each in scores)} |")
-        trust.append(f"| {name} | {' | '.join(f'{each:.2f}'.lstrip('0') for each in judge_confidence(sets))} |")
+        lines.append(f"| {name} | {' | '.join(f'{each:.3f}' for each in scores)} |")
+        trust.append(f"| {name} | {' | '.join(f'{each:.2f}' for each in judge_confidence(sets))} |")
         print(lines[-1], trust[-1], sep="\n", flush=True)
     if not quick:
         CONFIDENCE.write_text("\n".join(trust) + "\n", encoding="utf-8")

@@ -363,8 +363,8 @@ def show_quality(figures: dict[str, Any]) -> str:
     """Return one cell."""
     if "reason" in figures:
         return show_reason(figures["reason"])
-    loss = "none" if figures["log_loss"] is None else f"{figures['log_loss']:.2f}".removeprefix("0")
-    return f"{figures['accuracy']:.3f}".removeprefix("0") + f" / {loss}"
+    loss = "none" if figures["log_loss"] is None else f"{figures['log_loss']:.2f}"
+    return f"{figures['accuracy']:.3f} / {loss}"
 
 
 def list_versions() -> str:

@@ -89,7 +89,7 @@ def score(truth: NDArray[np.int64], P: Floats) -> Scores:
 def write_row(n_classifiers: int, kind: str, scores: list[Scores]) -> str:
     """Return a line of the table: means over draws."""
     *means, _ = np.mean(scores, axis=0)
-    figures = " | ".join(f"{value:.2f}".lstrip("0") for value in means)
+    figures = " | ".join(f"{value:.2f}" for value in means)
     return f"| {n_classifiers} | {kind} | {figures} | {sum(each.temperatures for each in scores)} of {len(scores)} |"
 
 
@@ -165,7 +165,7 @@ def compare_ensembles(n_draws: int) -> str:
     for name, (x, y) in made.items():
         rows = [score_ensemble(*train_ensemble(x, y, seed), known) for seed in range(n_draws)]
         means = np.mean(rows, axis=0)
-        cells = ["" if np.isnan(a) else f"{a:.3f} / {b:.2f}".replace("0.", ".") for a, b in means]
+        cells = ["" if np.isnan(a) else f"{a:.3f} / {b:.2f}" for a, b in means]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

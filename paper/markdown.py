@@ -71,22 +71,19 @@ def join(names: Sequence[object]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a score without the zero before the point; an empty text for None.
+    """Return a score with so many digits; an empty text for None.
 
     >>> number(0.7046), number(1.0), number(-0.02), number(None)
-    ('.705', '1.000', '-.020', '')
+    ('0.705', '1.000', '-0.020', '')
     """
-    if value is None:
-        return ""
-    text = f"{value:.{digits}f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def signed(value: float | None, digits: int = 3) -> str:
     """Return a difference with its sign.
 
     >>> signed(0.02), signed(-0.013), signed(None)
-    ('+.020', '-.013', '')
+    ('+0.020', '-0.013', '')
     """
     if value is None:
         return ""
@@ -97,7 +94,7 @@ def with_spread(mean: float | None, spread: float | None, digits: int = 3) -> st
     """Return a mean and its standard deviation.
 
     >>> with_spread(0.7046, 0.0102), with_spread(0.7, None)
-    ('.705 ± .010', '.700')
+    ('0.705 ± 0.010', '0.700')
     """
     return " ± ".join(number(value, digits) for value in (mean, spread) if value is not None)
 
@@ -105,7 +102,7 @@ def with_spread(mean: float | None, spread: float | None, digits: int = 3) -> st
 def with_printed(measured: str, printed: float | None) -> str:
     """Return what was measured, and in parentheses what the paper printed.
 
-    >>> with_printed(".735", 0.77), with_printed(".735", None), with_printed("", 0.77)
-    ('.735 (.770)', '.735', '(.770)')
+    >>> with_printed("0.735", 0.77), with_printed("0.735", None), with_printed("", 0.77)
+    ('0.735 (0.770)', '0.735', '(0.770)')
     """
     return " ".join(part for part in (measured, "" if printed is None else f"({number(printed)})") if part)

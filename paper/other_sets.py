@@ -47,14 +47,15 @@ class Set(NamedTuple):
 # tuned on gold of a development set, with and without the words.
 _EBCC = "EBCC {} (Li, Rubinstein and Cohn, 2019)"
 _SIMPSON = (
-    "MV .654, DS .744, IBCC .744, BSC-seq .774, without words .763 (Simpson and Gurevych, 2019; priors tuned on gold)"
+    "MV 0.654, DS 0.744, IBCC 0.744, BSC-seq 0.774, without words 0.763 "
+    "(Simpson and Gurevych, 2019; priors tuned on gold)"
 )
 SETS = {
-    "bluebird": Set("accuracy", _EBCC.format(".861")),
-    "rte": Set("accuracy", _EBCC.format(".931")),
-    "dog": Set("accuracy", _EBCC.format(".840")),
-    "web": Set("accuracy", _EBCC.format(".769")),
-    "product": Set("accuracy", _EBCC.format(".935")),
+    "bluebird": Set("accuracy", _EBCC.format("0.861")),
+    "rte": Set("accuracy", _EBCC.format("0.931")),
+    "dog": Set("accuracy", _EBCC.format("0.840")),
+    "web": Set("accuracy", _EBCC.format("0.769")),
+    "product": Set("accuracy", _EBCC.format("0.935")),
     "llm_judges": Set("accuracy", "none found"),
     "ner_aligned": Set("span F", _SIMPSON, split="test", sequences=True, sequential=True),
     "sleep": Set("macro-F", "none of this ensemble", sequences=True),

@@ -121,7 +121,7 @@ def tell_findings(records: list[Record]) -> str:
             else "",
             f"""Of all these fits they choose coupling {best["coupling"]:g} and {_tell_limit(best["iterations"])}. Its F
             is {number(best["f"])}, that of the vote {number(vote)}.""",
-            """After five iterations F changes by less than .005. Items are anchored to their votes, so a long fit does
+            """After five iterations F changes by less than 0.005. Items are anchored to their votes, so a long fit does
             not drift away, and no rule for stopping is needed."""
             if settled < 0.005
             else "",
