@@ -307,10 +307,13 @@ class Gold(NamedTuple):
     judging : boolean array (n_items,)
         Whether probabilities may be judged by the known label: all known ones, or those drawn at random, if it is said
         which these are. Items that were chosen because they are doubtful say little about the others.
+    inclusion : array (n_items,) or None
+        The probability with which each of those was drawn, 0 for other items. None: all were as likely.
     """
 
     codes: Codes
     judging: Truths
+    inclusion: Floats | None = None
 
     @property
     def n_known(self) -> int:
@@ -319,14 +322,14 @@ class Gold(NamedTuple):
 
     def about(self, items: Indices) -> Gold:
         """The known labels of some of the items."""
-        return Gold(self.codes[items], self.judging[items])
+        return Gold(self.codes[items], self.judging[items], None if self.inclusion is None else self.inclusion[items])
 
     def find_kept(self, codes: Indices) -> Truths:
         """Which labels are known ones: where forbidden steps of a sequence contradict known labels, some are not."""
         return np.asarray((self.codes >= 0) & (self.codes == codes))
 
 
-def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None:
+def match_gold(gold: object, responses: Answers, classes: Values, *, as_sample: bool = False) -> Gold | None:
     """Match known labels to the items, as indices into `classes`.
 
     Parameters
@@ -341,11 +344,14 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
         Whose items they are.
     classes : ndarray
         What a label may be.
+    as_sample : bool
+        Whether known labels are a sample, by which all items are judged: then items that are not among the answers, and
+        repeated ones, are errors, since they were not drawn from these.
     """
     if gold is None or isinstance(gold, Gold):
         return gold
     parts = [] if responses.sequences is not None else name_composite(responses.columns)
-    matches: list[tuple[Indices, Indices, Truths]] = []
+    matches: list[tuple[Indices, Indices, Truths, Floats]] = []
     rounds = gold if isinstance(gold, (list, tuple)) and len(gold) else [gold]
     for each in rounds:
         # What the columns of items are called in the answers, they may be called here.
@@ -367,11 +373,22 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
             )
         if used.sum() < known.sum():
             n_absent, n_known = int(known.sum() - used.sum()), int(known.sum())
-            warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
-        matches.append((item[used], code[used], _read_random(table, known)[used]))
-    item, code, random = (np.concatenate(each) for each in zip(*matches, strict=True))
+            absent = f"{n_absent:,} of {n_known:,} gold items do not occur in the answers"
+            if as_sample:
+                where = table.locate(int(np.flatnonzero(known & (item < 0))[0]))
+                problem = f"{absent}, such as that at {where}. So they were not drawn from these."
+                raise InputError(problem, "Leave them out if they belong to other data, or correct their ids.")
+            warn_of(f"{absent} and were left out.")
+        again = np.setdiff1d(np.arange(used.sum()), np.unique(item[used], return_index=True)[1])
+        if as_sample and len(again):
+            problem = f"{table.name} has {plural(len(again), 'row')} about an item that has one already"
+            where = table.locate(int(np.flatnonzero(used)[again[0]]))
+            raise InputError(f"{problem}, such as that at {where}.", "Keep one row per item.")
+        matches.append((item[used], code[used], _read_random(table, known)[used], _read_inclusion(table, used)))
+    item, code, random, inclusion = (np.concatenate(each) for each in zip(*matches, strict=True))
     codes, judging = np.full(responses.n_items, -1, np.int32), np.zeros(responses.n_items, bool)
-    codes[item], judging[item[random]] = code, True
+    chance = np.zeros(responses.n_items)
+    codes[item], judging[item[random]], chance[item[random]] = code, True, inclusion[random]
     clash = np.unique(item[codes[item] != code])
     if len(clash):
         said = classes[list(dict.fromkeys(code[item == clash[0]].tolist()))[:2]].tolist()
@@ -380,7 +397,10 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
             f"such as {listing(responses.items[clash[:1]].tolist())}: {' and '.join(map(shorten, said))}.",
             "Keep one label per item.",
         )
-    return Gold(codes, judging)
+    if np.isnan(chance).any() and not np.isnan(chance[judging]).all():
+        problem = "Only some of the known labels have a probability with which their item was drawn."
+        raise InputError(problem, "Give it for all that were drawn at random, or leave the column out.", keyword="gold")
+    return Gold(codes, judging, None if np.isnan(chance).any() else chance)
 
 
 def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
@@ -477,6 +497,73 @@ def _read_random(table: Table, known: Truths) -> Truths:
             "Correct it, or give the column another name.",
         )
     return np.asarray(known & np.isin(said, TRUE))
+
+
+def _read_inclusion(table: Table, used: Truths) -> Floats:
+    """The probability with which each row in use was drawn: NaN if there is no such column."""
+    name = table.find("inclusion")
+    if name is None:
+        return np.full(int(used.sum()), np.nan)
+    chance = read_figures(table, name)
+    odd = np.flatnonzero(used & ~np.isnan(chance) & ~((chance > 0) & (chance <= 1)))
+    if len(odd):
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold the probability with which an item was drawn, > 0 and at most "
+            f"1. Got {chance[odd[0]]:g} at {table.locate(int(odd[0]))} instead.",
+            "Correct it, or give the column another name.",
+        )
+    return chance[used]
+
+
+def match_column(given: object, r: Answers, keyword: str, usual: Sequence[str] = ()) -> tuple[Indices, Column]:
+    """The row of each item in a column about the items, -1 for none, and the column.
+
+    Parameters
+    ----------
+    given : dict, Series or table
+        {item: value}, or a table with the items and one other column, or one with a `usual` name. Of several rows about
+        one item the first counts. Where items are in sequences, whole sequences may be named.
+    r : Answers
+        Whose items they are.
+    keyword : str
+        The parameter that it is given as.
+    usual : sequence of str
+        Names by which the column is known where there are several.
+    """
+    paired, column = r.sequences is not None, "label"
+    is_map = isinstance(given, Mapping) and all(
+        isinstance(value, str) or not hasattr(value, "__len__") for value in given.values()
+    )
+    if is_map or open_series(given) is not None:
+        whole = paired and isinstance(given, Mapping) and not any(isinstance(key, tuple) for key in given)
+        table = open_gold(given, paired and not whole, [] if paired else name_composite(r.columns)).prefer(r.columns)
+    else:
+        table = open_item_table(given, keyword).prefer(r.columns)
+        whole = paired and table.find_usual("position") is None
+        keys = [table.need("sequence")] if whole else key_names(table, r)
+        others = [name for name in table.names if name not in keys]
+        if len(others) != 1:  # of several, one that is called so, as in files of MTurk and Toloka
+            plain = {name: name.strip().lower().removeprefix("input.").removeprefix("input:") for name in others}
+            others = [name for name in others if plain[name] in usual]
+        if not others:
+            raise InputError(
+                f"{table.name} has the columns {listing(table.names)}: which of them is the {keyword} is not clear.",
+                Sentence(f"Keep the items and one other column{f', or call it {usual[0]}' if usual else ''}."),
+                keyword=keyword,
+            )
+        column = others[0]
+    values = table.read(column)
+    if whole and r.sequences is not None:
+        name = next(each for each in ("item", "sequence") if table.find(each) is not None)
+        owner = lookup(r.sequences.ids, table.read(table.need(name)))
+        rows, row_of_owner = np.flatnonzero((owner >= 0) & is_present(values))[::-1], np.full(len(r.sequences), -1)
+        row_of_owner[owner[rows]] = rows
+        return row_of_owner[r.sequences.of_items()], values
+    item = match_items(replace(table, name=f"the {keyword}"), r)
+    item[find_missing(values)] = -1
+    rows, row_of_item = np.flatnonzero(item >= 0)[::-1], np.full(r.n_items, -1)
+    row_of_item[item[rows]] = rows  # from the last to the first
+    return row_of_item, values
 
 
 def add_gold(answers: Answers, table: Table, name: str, item: Integers, named: bool) -> Answers:

@@ -84,6 +84,7 @@ _NAMES = {
     "gold": ("gold truth", *_GOLD),
     "known label": ("label answer response gold truth", *_GOLD, *_LABELS),
     "random": ("random",),
+    "inclusion": ("inclusion_probability inclusion",),
     # In a table of spans.
     "document": ("document document_id doc doc_id text_id sentence sequence item task id",),
     "start": ("start begin start_offset start_char",),

@@ -12,22 +12,17 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.columns import Column as Values
-from ..answers.columns import find_missing, spell_surrogates, to_values
-from ..answers.items import key_names, key_of, match_items, open_gold, open_item_table
-from ..answers.tables import open_series
+from ..answers.columns import spell_surrogates, to_values
+from ..answers.items import key_of, match_column
 from ..engines import open_engine
-from ..errors import InputError, Sentence, join_names, listing, plural, to_sentence
+from ..errors import InputError, join_names, plural, to_sentence
 from ..formats.masks import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
@@ -62,6 +57,7 @@ BEHIND = {
 # The most characters of a word that is named beside its place in a sequence, and of a text; the longer side of a
 # picture.
 LONGEST_WORD, LONGEST_TEXT, SIDE = 30, 700, 240
+CONTENT = ("content", "text", "image", "word", "token")
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 # What may be a link.
 _ADDRESS = re.compile(r"https?://[^\s\\<>\"'`{}|^]{1,2000}", re.IGNORECASE)
@@ -148,7 +144,7 @@ class View:
             self.blind = self.vote[self.is_known]
         elif calibrated is not None and calibrated.blind is not None and len(calibrated.blind) == self.is_known.sum():
             self.blind = raise_to(calibrated.blind, calibrated.calibration.power_before)
-        self._content = None if content is None else find_content(content, r)
+        self._content = None if content is None else match_column(open_path(content), r, "content", CONTENT)
         self._folder, self._open = folder, cache(open_content)  # a picture is made small once
 
     def key_of(self, item: int) -> tuple[str, ...]:
@@ -181,40 +177,6 @@ class View:
 
 # What an item looks like: a text, or the name of a picture; a picture as a data URL; an address in the web.
 Content = tuple[str, str, str]
-
-
-def find_content(content: object, r: Answers) -> tuple[NDArray[np.int64], Values]:
-    """The row of each item in a column that says what items look like, -1 for none, and the column.
-
-    Parameters
-    ----------
-    content : dict, Series, table or path
-        {item: text}, or a table with the items and one other column (or one called content, text or image). Of several
-        rows about one item the first counts.
-    r : Answers
-        Whose items they are.
-    """
-    is_map = isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values())
-    if is_map or open_series(content) is not None:
-        table, column = open_gold(content, r.sequences is not None).prefer(r.columns), "label"
-    else:
-        table = open_item_table(open_path(content), "content").prefer(r.columns)
-        others = [name for name in table.names if name not in key_names(table, r)]
-        if len(others) != 1:  # of several, one that is called so, as in files of MTurk and Toloka
-            plain = {name: name.strip().lower().removeprefix("input.").removeprefix("input:") for name in others}
-            others = [name for name in others if plain[name] in ("content", "text", "image", "word", "token")]
-        if not others:
-            raise InputError(
-                f"{table.name} has the columns {listing(table.names)}: which of them is the content is not clear.",
-                Sentence("Keep the items and one other column, or call it content."),
-                keyword="content",
-            )
-        column = others[0]
-    values, item = table.read(column), match_items(replace(table, name="the content"), r)
-    item[find_missing(values)] = -1
-    rows, row_of_item = np.flatnonzero(item >= 0)[::-1], np.full(r.n_items, -1)
-    row_of_item[item[rows]] = rows  # from the last to the first
-    return row_of_item, values
 
 
 def open_content(text: str, folder: str) -> Content:

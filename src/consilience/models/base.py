@@ -32,6 +32,7 @@ from .opening import open_gold_tables, open_with_kind
 if TYPE_CHECKING:
     from ..documents.charts import Chart
     from ..documents.document import Document
+    from ..estimation.estimate import Estimate
     from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
@@ -621,6 +622,50 @@ class Model(Fitted[Result], LabelEstimator):
         result, seed = self.result_, self.get_params().get("seed", 0)
         columns = list_next_items(result, int(n), at_random, seed)
         return build_report(result.kind.name_keys(columns), result.backend)
+
+    def estimate(self, gold: object = None, of: object = None, by: object = None, pairs: object = None) -> Estimate:
+        """Return how many items are of each class, with intervals that hold whatever the errors of the workers.
+
+        It needs the labels of some items that were drawn at random, such as those that `next_items` lists with
+        ``at_random=True``. What the fit says of all items is corrected by what it says of these, as if their labels
+        were not known to it.
+
+        Parameters
+        ----------
+        gold : dict, Series, table or path, optional
+            Known labels, as for `fit`. Where a column random says so, only some were drawn at random; a column
+            inclusion_probability says with which probabilities. Default: those that the model was fitted to.
+        of : label, list or "mean", optional
+            A class or a tag, or several. The "mean" is that of ordered classes. Default: all that there is.
+        by : str, dict, Series, table or path, optional
+            Groups: a column of the items, such as one of several that identify them, {item: group}, or a table with the
+            items and one other column.
+        pairs : str, dict, Series, table or path, optional
+            What items of different groups share, such as the prompt, given in the same way. Differences of groups then
+            are those of pairs, and known labels that belong together count as such.
+
+        Returns
+        -------
+        Estimate
+            `table` has the estimates, with those by known labels alone and by the fit alone; `differences` those of
+            groups.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(1000, n_workers=5, n_classes=2, accuracy=0.7, seed=1)
+        >>> fused = cs.DawidSkene().fit(crowd.responses)
+        >>> drawn = fused.next_items(50, at_random=True)["item"].to_pylist()
+        >>> known = {item: crowd.truth[item] for item in drawn}
+        >>> fused.estimate(known).table[["of", "estimate", "low", "high", "worth"]]
+        of  estimate (0.39-0.57)  worth
+        """
+        from ..estimation.estimate import estimate_population
+        from ..estimation.population import survey_result
+
+        result = self.result_
+        known = result.kind.spread_known(open_gold_tables(gold), result.answers.columns)
+        return estimate_population(survey_result(result, known), of, by, pairs)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.

@@ -257,11 +257,16 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     place = np.append(lookup(r.classes, to_column(before.names.classes)), -1)  # -1 is what is not known
     codes, judging = np.full(r.n_items, -1, np.int32), np.zeros(r.n_items, bool)
     codes[joined.item], judging[joined.item] = place[old.codes], old.judging
+    chance = np.zeros(r.n_items)
+    if old.inclusion is not None:
+        chance[joined.item] = old.inclusion
     if new is None:
-        return Gold(codes, judging), 0
+        return Gold(codes, judging, None if old.inclusion is None else chance), 0
     is_new = new.codes >= 0
     n_new = int((is_new & (new.codes != codes)).sum())
-    return Gold(np.where(is_new, new.codes, codes), np.where(is_new, new.judging, judging)), n_new
+    # Of two samples, of which only one says with which probabilities it was drawn, nothing is known together.
+    inclusion = None if old.inclusion is None or new.inclusion is None else np.where(is_new, new.inclusion, chance)
+    return Gold(np.where(is_new, new.codes, codes), np.where(is_new, new.judging, judging), inclusion), n_new
 
 
 def fit_batch(

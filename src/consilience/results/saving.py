@@ -105,7 +105,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     "Intervals": {"workers": "M 4", "prior": "2 K", "expected": "2"},
     # What it was fitted to. Counts stand for offsets, and steps between the ends of edges for neighbours.
     "Given": dict.fromkeys(("log_prior", "n_blocked")),
-    "Gold": {"codes": "N: known classes", "judging": "N"},
+    "Gold": {"codes": "N: known classes", "judging": "N", "inclusion": "N: probabilities"},
     "Answers": {
         "offsets": "N: counts",
         "worker": "*: workers",
