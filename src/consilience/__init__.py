@@ -35,6 +35,8 @@ _HOMES = {
     **{name: module for module, _, name in (entry.rpartition(".") for entry in MODELS.values())},
     "fuse": "api",
     "rank": "api",
+    "estimate": "api",
+    "check": "evaluation.checking",
     "held_out_score": "api",
     "evaluate": "evaluation.labels",
     "load": "api",
@@ -53,11 +55,13 @@ if TYPE_CHECKING:
     from .answers.answers import Answers as Answers
     from .answers.graph import Graph as Graph
     from .api import chart as chart
+    from .api import estimate as estimate
     from .api import fuse as fuse
     from .api import held_out_score as held_out_score
     from .api import load as load
     from .api import rank as rank
     from .api import report as report
+    from .evaluation.checking import check as check
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks

@@ -16,6 +16,8 @@ from .documents.items import View
 from .documents.page import CHARTS, describe_page
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, parameter_error, warn
+from .estimation.estimate import estimate_population
+from .estimation.population import survey_table
 from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.estimator import list_defaults
@@ -297,6 +299,46 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with open_saved(to_path("path", "load", path)) as saved:
         return restore(saved)
+
+
+def estimate(
+    source: Any,
+    gold: object = None,
+    of: object = None,
+    by: object = None,
+    pairs: object = None,
+    *,
+    item: str | Sequence[str] | None = None,
+) -> Any:
+    """Estimate how many items are of each class, or a mean, from labels that already exist.
+
+    Parameters
+    ----------
+    source : Model, mapping of models, table or path
+        A fitted model, whose method `estimate` this is. Or a table with a row for each item, and columns p(<class>),
+        such as `Model.to_frame` returns, or with one column of labels or numbers, such as those of one judge.
+    gold, of, by, pairs
+        As for `Model.estimate`.
+    item : str or list of str, optional
+        The column of items in the table, or several.
+
+    Returns
+    -------
+    Estimate
+        For several questions a dict of these.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> said = {"item": list(range(100)), "label": ["yes"] * 70 + ["no"] * 30}
+    >>> known = {item: "yes" if item < 60 else "no" for item in range(3, 100, 5)}
+    >>> cs.estimate(said, known, of="yes")
+    """
+    if isinstance(source, (Model, Questions)):
+        return source.estimate(gold, of, by, pairs)
+    if gold is None:
+        raise ParameterError("There are no known labels.", Sentence("Give some with {gold}."), keyword="gold")
+    return estimate_population(survey_table(source, gold, item), of, by, pairs)
 
 
 def held_out_score(

@@ -421,6 +421,12 @@ OPTIONS: dict[str, Option] = {
     "at_random": switch(
         "Draw all items at random. They tell how many labels are right.", clashes=("questions", "stop")
     ),
+    "known": Option(
+        whole(1),
+        "Draw so many items at random for a person to label: they tell how many items are of each class.",
+        clashes=("questions", "stop", "at_random", "n"),
+    ),
+    "strata": switch("With --known: draw more of those that are uncertain, and note how many.", needs=("known",)),
     "questions": switch("List questions to ask: which worker should answer which item."),
     "next.workers": Option(
         FILE, "Who may be asked: a table with worker, and perhaps cost and per_worker.", needs=("questions",)
@@ -430,6 +436,16 @@ OPTIONS: dict[str, Option] = {
     "per_worker": Option(whole(0), "Most questions for one worker.", needs=("questions",)),
     "asked": Option(FILE, "Questions that were asked already, such as an earlier list.", needs=("questions",)),
     "stop": Option(SHARE, "List the items whose confidence is at least P.", clashes=("questions", "n")),
+    # Counts.
+    "of": Option(
+        COLUMN._replace(metavar="CLASS"), "A class or tag to count, or mean. Default: all.", default=(), many=True
+    ),
+    "by": Option(COLUMN, "Groups of items: a column, or a file with the items and one other column."),
+    "pairs": Option(COLUMN, "What items of several groups share, such as the prompt: as for --by."),
+    "at_least": Option(
+        number(-math.inf, metavar="X"), "Exit with code 3 unless every interval begins at X or above.", needs=("of",)
+    ),
+    "estimate.item": Option(COLUMN, "Column of items in LABELS, if not item or the like. Several: prompt,system."),
     # Files.
     "evaluate.item": Option(COLUMN, "Column of items, in either file, if not item, task, question or id."),
     "evaluate.label": Option(COLUMN, "Column of labels, in either file, if not label, answer or response."),

@@ -299,6 +299,55 @@ def evaluate_labels() -> None:
     """
 
 
+@declare(
+    "estimate",
+    "counting:run_estimate",
+    "labels known",
+    options=f"output at_least {PRINTING}",
+    counts="of by pairs item",
+)
+def estimate_shares() -> None:
+    """Estimate how many items are of each class, or a mean: with intervals that hold, by some known labels.
+
+    LABELS is a model written by `fuse --save`, or a table with a row for each item and columns p(<class>), one
+    judge's labels, or numbers. KNOWN has columns item (or sequence, position) and label: those of items that were drawn
+    at random, such as `next --known` lists. What LABELS says of all items is corrected by what it says of these.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience next crowd.model --known 100 -o known.csv
+    consilience estimate crowd.model known.csv
+    consilience estimate labels.parquet known.csv --of yes --by system --pairs prompt -o systems.csv
+    """
+
+
+@declare("audit", "counting:run_audit", "model known", options=f"output {PRINTING}", counts="by")
+def audit_workers() -> None:
+    """Judge each worker by known labels: accuracy with intervals, agreement beyond chance, and shared errors.
+
+    MODEL is a file written by `fuse --save`. KNOWN has columns item (or sequence, position) and label: those of items
+    that were drawn at random.
+
+    Examples
+    --------
+    consilience fuse judges.csv --save judges.model
+    consilience audit judges.model known.csv
+    """
+
+
+@declare("check", "counting:run_check", "source", options=PRINTING)
+def check_source() -> None:
+    """Say what a file holds, what can be computed from it, and what to type next. Nothing is fitted.
+
+    SOURCE is what `fuse` takes: a file, a folder or a quoted pattern.
+
+    Examples
+    --------
+    consilience check answers.csv
+    """
+
+
 @declare("report", "saved:run_report", "model", options=f"output {PRINTING}", content="content source_kind")
 def report_model() -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
@@ -333,7 +382,7 @@ def explain_item() -> None:
     "next",
     "saved:run_next",
     "model",
-    options=f"n at_random output {PRINTING}",
+    options=f"n at_random known strata output {PRINTING}",
     questions_to_workers="questions workers budget cost per_worker asked",
     items_that_are_certain="stop",
 )
@@ -343,6 +392,9 @@ def list_next() -> None:
     MODEL is a file written by `fuse --save`. Items whose probabilities are spread most evenly over the classes (by
     entropy) come first, and two of ten are drawn at random. The file that -o writes has an empty column label. Fill it
     in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
+
+    With --known all items are drawn at random, and the file has no fused labels, which would lead the person: give it
+    to `estimate`. With --strata more of the uncertain ones are drawn.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for. Of a

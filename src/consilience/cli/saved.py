@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+import numpy as np
 import pyarrow as pa
 
 from ..answers.previews import fit_text
@@ -31,7 +32,7 @@ from ..models.base import Standalone, name_source
 from ..models.questions import Questions, in_arrow
 from ..models.updating import check_answers, read_like
 from ..options import N_LISTED, given
-from ..planning import add_label
+from ..planning import add_label, expect_errors
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED, list_values, publish, refuse
@@ -221,9 +222,17 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
     if several:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
     if is_single:
-        refuse(ALONE, "at_random", "questions", "stop")
+        refuse(ALONE, "at_random", "known", "questions", "stop")
         table, kind, advice = loaded.next_comparisons(n), "comparisons", "; add a column winner"
         title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")
+    elif options.known is not None:
+        table, kind = loaded.draw_items(options.known, strata=options.strata), "items"
+        title, advice = f"Items of {shown} to label, drawn at random", "; fill in its column label"
+        every = loaded.values() if several else [loaded]
+        sure, alone = np.max([expect_errors(each.result_, options.known) for each in every], axis=0).tolist()
+        fact = "Shares", f"Within {sure:.3f} if the probabilities are right, {alone:.3f} by known labels alone (95%)."
+        empty = "Nothing to label", "the label of every item is known"
+        figures = {"within": sure, "within_alone": alone}
     elif stop is not None:
         table, kind, kept = loaded.stop_items(stop), "items", loaded.result_.undecided(stop)
         title = f"Items of {shown} to stop paying for, most certain first"

@@ -24,6 +24,7 @@ from ..results.record import SHARED_ERRORS
 from ..results.result import describe_left_out
 from .charts import Chart, bin_shares, draw_bars, draw_shares
 from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
+from .estimates import audit_page, estimate_page
 from .items import LEAST_KNOWN, View, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
 from .overview import tabulate_questions
 from .special import describe_network, describe_sequences, describe_tags, draw_tags, draw_transitions
@@ -258,6 +259,8 @@ def list_notes(view: View) -> list[Part]:
 SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]]]] = {
     "attention": ("What needs attention", "Attention", "", list_notes),
     "changes": ("What the known labels say", "Known labels", "", describe_known),
+    "estimates": ("How many?", "How many", "", estimate_page),
+    "audit": ("Workers by known labels", "Audit", "", audit_page),
     "tags": ("Tags", "Tags", "", describe_tags),
     "workers": ("Workers", "Workers", "See the workers", list_workers),
     "confidence": ("Confidence", "Confidence", "", describe_confidence),

@@ -156,7 +156,8 @@ def estimate_population(population: Population, of: object = None, by: object = 
         same = each.is_share and bool((each.known == each.known[0]).all())
         for n, name in enumerate(names):
             table.append(make_row(name, each, means, alone, fit, n, int(sizes[n]), int(n_known[n]), same))
-        findings += find_bias(each, table[-len(names) :], same, len(rows))
+        if not (len(population.names) == 2 and len(table) > len(names)):  # the other one of two classes says the same
+            findings += find_bias(each, table[-len(names) :], same, len(rows))
         if by is not None and not same:
             told = np.flatnonzero(n_known >= LEAST_IN_GROUP).tolist()
             shared = count_shared(group[rows[drawn]], None if cluster is None else cluster[rows[drawn]])
@@ -262,8 +263,8 @@ def find_bias(each: Quantity, rows: Sequence[Mapping[str, Any]], same: bool, n_k
         row, form = outside[0], ".1%" if each.is_share else ".3g"
         what = f"the share of {name}" if each.is_share else "the mean"
         what += "" if row["group"] is None else f" in {shorten(row['group'])}"
-        ends = f"{row['low']:{form}} to {row['high']:{form}}"
-        problem = f"Without known labels {what} would be {row['fit_alone']:{form}}, which is outside of {ends}."
+        problem = f"Without known labels {what} would be {row['fit_alone']:{form}}, which is outside of "
+        problem += f"{row['low']:{form}} to {row['high']:{form}}."
         yield Finding(problem, ("Errors of the predictions do not cancel out: use the estimate.",), kind="bias")
     worths = [row["worth"] / row["known"] for row in rows if row["worth"] is not None]
     if worths and max(worths) < LITTLE:

@@ -242,19 +242,17 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
     names = [table.need(role, named if role == "item" else None) for role in key_roles(paired)]
     parts = [str(each) for each in item] if isinstance(item, (list, tuple)) and len(item) > 1 else []
     keys = {name: table.values(name, "Say which item each row is about.") for name in names}
-    r = Answers.from_frame(
-        {**keys, "(judge)": np.zeros(table.n_rows, int), "(label)": np.zeros(table.n_rows, int)},
-        worker="(judge)", label="(label)", **dict(zip(key_roles(paired), names, strict=True)),
-    )  # fmt: skip
+    nobody = {"(judge)": np.zeros(table.n_rows, int), "(label)": np.zeros(table.n_rows, int)}
+    roles: dict[str, Any] = dict(zip(key_roles(paired), names, strict=True))
+    r = Answers.from_frame({**keys, **nobody}, worker="(judge)", label="(label)", **roles)
     order = np.argsort(match_items(open_frame(keys).prefer(r.columns), r))
     table = table.keep(order)
 
     found = {str(name): match[1] for name in table.names if (match := PROBABILITY.fullmatch(str(name)))}
     label = table.find("label")
     distinct = None if label is None else encode_in_order_of_appearance(plain_labels(table.read(label)))[1]
-    is_number = distinct is not None and (figures := to_numbers(distinct)) is not None and (
-        len(distinct) > MANY or bool((figures != np.round(figures)).any())
-    )  # fmt: skip
+    figures = None if distinct is None else to_numbers(distinct)
+    is_number = figures is not None and (len(figures) > MANY or bool((figures != np.round(figures)).any()))
     if found:
         classes = objects(list(found.values()))
         predicted = np.column_stack([read_figures(table, name) for name in found])

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..documents.charts import Chart
     from ..documents.document import Document
     from ..estimation.estimate import Estimate
+    from ..estimation.judges import Audit
+    from ..estimation.population import Population
     from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
@@ -623,6 +625,38 @@ class Model(Fitted[Result], LabelEstimator):
         columns = list_next_items(result, int(n), at_random, seed)
         return build_report(result.kind.name_keys(columns), result.backend)
 
+    def draw_items(self, n: int = 100, *, strata: bool = False) -> Any:
+        """Return a table of items that were drawn at random, for a person to label.
+
+        Add a column label with what the person says, and give the table to `estimate` and `audit`, or to `fit` as
+        `gold`. It has no fused labels, which would lead the person.
+
+        Columns: item (or sequence and position); text, the word, where texts are known; random, which is true; with
+        strata inclusion_probability, with which the item was drawn.
+
+        Parameters
+        ----------
+        n : int, default 100
+            How many, of the items whose label was not given to the fit.
+        strata : bool, default False
+            Whether more are drawn of the items that the fit is uncertain of. Intervals are narrower then, and known
+            labels alone say less.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> fused.draw_items(40, strata=True).column_names
+        ['item', 'random', 'inclusion_probability']
+        """
+        from ..planning import draw_sample
+
+        if not (is_whole(n) and n >= 1):
+            raise parameter_error("n", "draw_items", "a whole number >= 1", n)
+        check_truth("strata", "draw_items", strata)
+        result = replace(self.result_, seed=self.get_params().get("seed", 0))
+        return build_report(draw_sample(result, int(n), strata), result.backend)
+
     def estimate(self, gold: object = None, of: object = None, by: object = None, pairs: object = None) -> Estimate:
         """Return how many items are of each class, with intervals that hold whatever the errors of the workers.
 
@@ -661,11 +695,44 @@ class Model(Fitted[Result], LabelEstimator):
         of  estimate (0.39-0.57)  worth
         """
         from ..estimation.estimate import estimate_population
+
+        return estimate_population(self._survey(gold), of, by, pairs)
+
+    def audit(self, gold: object = None, by: object = None) -> Audit:
+        """Return how good each worker is by known labels, and how far workers err together.
+
+        Parameters
+        ----------
+        gold : optional
+            As for `estimate`.
+        by : str, dict, Series, table or path, optional
+            Groups of items in which workers are judged apart, as for `estimate`: which candidate came first, or how
+            long it is.
+
+        Returns
+        -------
+        Audit
+            `table` has accuracies with intervals, agreement beyond chance and correlations of errors;
+            `effective_number` and `worth` say what the workers are good for together.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(500, n_workers=3, n_classes=2, accuracy=0.8, seed=1)
+        >>> known = dict(zip(range(60), crowd.truth[:60].tolist(), strict=True))
+        >>> cs.DawidSkene().fit(crowd.responses).audit(known).table[["worker", "known", "accuracy"]].to_pydict()
+        {}
+        """
+        from ..estimation.judges import audit_workers
+
+        return audit_workers(self.result_, self._survey(gold), by)
+
+    def _survey(self, gold: object) -> Population:
+        """The items of the fit, with known labels."""
         from ..estimation.population import survey_result
 
         result = self.result_
-        known = result.kind.spread_known(open_gold_tables(gold), result.answers.columns)
-        return estimate_population(survey_result(result, known), of, by, pairs)
+        return survey_result(result, result.kind.spread_known(open_gold_tables(gold), result.answers.columns))
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.

@@ -34,6 +34,8 @@ from .opening import keep_answered, split_gold
 from .updating import join_batch, join_edges, read_like
 
 if TYPE_CHECKING:
+    from ..estimation.estimate import Estimate
+    from ..estimation.judges import Audit
     from ..results.saving import SavedModel
 
 # The column of tags in tables about one tag each.
@@ -216,6 +218,46 @@ class Questions(Mapping[str, Model]):
         n_drawn = min(len(drawn), max(wanted, n - len(others)))
         order = np.sort(np.append(drawn[:n_drawn], others[: n - n_drawn]))
         return self._build(rows.take(pa.array(order)))
+
+    def draw_items(self, n: int = 100, *, strata: bool = False) -> object:
+        """Return a table of items that were drawn at random, with each question; see `DawidSkene.draw_items`."""
+        tables = {name: pa.table(in_arrow(model).draw_items(n, strata=strata)) for name, model in self.items()}
+        return self._build(stack(tables, "random"))
+
+    def estimate(
+        self, gold: object = None, of: object = None, by: object = None, pairs: object = None
+    ) -> dict[str, Estimate]:
+        """Return how many items are of each class, by question; see `DawidSkene.estimate`.
+
+        Parameters
+        ----------
+        gold : mapping, table or path, optional
+            As for `consilience.fuse`: {question: known labels}, or a table with a column for each question. Questions
+            without known labels are left out.
+        of, by, pairs
+            As for `DawidSkene.estimate`.
+        """
+        known = self._split_known(gold)
+        return {name: self[name].estimate(each, of, by, pairs) for name, each in known.items()}
+
+    def audit(self, gold: object = None, by: object = None) -> dict[str, Audit]:
+        """Return how good each worker is by known labels, by question; see `DawidSkene.audit`.
+
+        Parameters
+        ----------
+        gold, by
+            As for `estimate`.
+        """
+        return {name: self[name].audit(each, by) for name, each in self._split_known(gold).items()}
+
+    def _split_known(self, gold: object) -> dict[str, Any]:
+        """The known labels of each question that has some."""
+        if gold is not None:
+            return split_gold(gold, list(self))
+        known: dict[str, Any] = {name: None for name, model in self.items() if model.result_.given.gold is not None}
+        if not known:
+            raise InputError("There are no known labels of any question.", keyword="gold")
+        return known
 
     def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
         """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.
