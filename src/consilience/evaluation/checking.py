@@ -13,14 +13,20 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import to_numbers
-from ..answers.columns import encode_in_order_of_appearance, find_missing, name_composite, number_groups
+from ..answers.columns import (
+    encode_in_order_of_appearance,
+    find_missing,
+    find_present,
+    name_composite,
+    number_groups,
+)
 from ..answers.previews import to_word
 from ..answers.tables import Table, open_frame
 from ..documents.document import Column, Document, Fact, Facts, to_name
 from ..documents.document import Table as Rows
 from ..documents.html import to_cells
 from ..documents.terminal import to_lines, to_record
-from ..errors import InputError, ManyQuestionsError, Message, Python, spell_in_python
+from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Python, spell_in_python
 from ..estimation.population import PROBABILITY
 from ..formats.sources import open_table
 from ..kinds import find_kind, need_kind
@@ -152,7 +158,7 @@ def check(source: Any) -> Check:
             possible = ["For each question one label for each item, and how reliable each worker is over all of them."]
             command = name_command("fuse", path, "-o labels.csv --save crowd.model")
             return Check(name, "answers to several questions", {"rows": len(columns)}, columns, possible, [], [command])
-        except InputError as error:
+        except (InputError, ParameterError) as error:
             refused = error if refused is None else refused
     if opened is None:
         assert refused is not None
@@ -228,7 +234,7 @@ def check_answers(
     return Check(name, kind.title, counts, columns, possible, missing, commands)
 
 
-def check_labels(name: str, path: str | None, table: Table, refused: InputError) -> Check:
+def check_labels(name: str, path: str | None, table: Table, refused: Message) -> Check:
     """What is said of a table that holds no answers of workers: labels, known ones, or something else."""
     key, label = table.find("item") or table.find("sequence"), table.find("label")
     has_probabilities = any(PROBABILITY.fullmatch(str(each)) for each in table.names)
@@ -284,7 +290,7 @@ def list_columns(table: Table, roles: Mapping[str, str]) -> list[dict[str, Any]]
             )
             continue
         column = table.read(name)
-        values = encode_in_order_of_appearance(column)[1]
+        values = encode_in_order_of_appearance(column.take(find_present(column)))[1]
         shown = [to_word(each) for each in values[:N_EXAMPLES].tolist()]
         row: dict[str, Any] = {"name": name, "role": roles.get(name, ""), "values": len(values)}
         rows.append(row | {"missing": len(find_missing(column)), "examples": ", ".join(shown)})
