@@ -84,7 +84,6 @@ from .answers.tables import open_frame
 from .errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
 from .inference.observations import assign_groups
 from .kernels import Codes, Floats, Integers, Truths, read_only
-from .kinds.tags import TagsKind
 from .limits import NUMBER, require_memory
 from .options import is_number, is_whole
 from .results.label_files import find_open
@@ -153,8 +152,8 @@ def expect_errors(result: Result, n: int) -> tuple[float, float]:
 
     The first is right if the probabilities are, the second for known labels alone, both of the class with the widest.
     """
-    posterior, kind = result.labels.posterior, result.kind
-    n_items = len(posterior) // (len(kind.tags) if isinstance(kind, TagsKind) else 1)
+    posterior, parts = result.labels.posterior, result.kind.list_parts()
+    n_items = len(posterior) // (1 if parts is None else len(parts))
     left, share = np.sqrt((1 - min(n / n_items, 1)) / n), posterior.mean(axis=0)
     ends = (posterior * (1 - posterior)).mean(axis=0).max(), (share * (1 - share)).max()
     return float(1.96 * left * np.sqrt(ends[0])), float(1.96 * left * np.sqrt(ends[1]))
@@ -162,8 +161,8 @@ def expect_errors(result: Result, n: int) -> tuple[float, float]:
 
 def draw_sample(result: Result, n: int, strata: bool = False) -> dict[str, Column]:
     """The columns of `Model.draw_items`."""
-    labels, gold, kind = result.labels, result.given.gold, result.kind
-    every = len(kind.tags) if isinstance(kind, TagsKind) else 1  # all tags of an item are known together
+    labels, gold, together = result.labels, result.given.gold, result.kind.list_parts()
+    every = 1 if together is None else len(together)
     first = np.arange(0, labels.n_items, every)
     unknown = first if gold is None else first[gold.codes[first] < 0]
     n = min(n, len(unknown))
@@ -186,7 +185,7 @@ def draw_sample(result: Result, n: int, strata: bool = False) -> dict[str, Colum
     order = np.argsort(draw_numbers(result.seed, hash_keys(labels.take(rows))), kind="stable")
     rows, inclusion = rows[order], inclusion[order]
     columns = labels.take(rows) if every == 1 else {"item": labels.keys["sequence"].take(rows)}
-    texts = kind.show(rows) if every == 1 else None
+    texts = result.kind.show(rows) if every == 1 else None
     columns |= {} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))}
     columns |= {"random": to_column(np.ones(len(rows), bool))}
     columns |= {"inclusion_probability": to_column(inclusion)} if strata else {}

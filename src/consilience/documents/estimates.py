@@ -40,10 +40,9 @@ def describe_estimate(found: Estimate, with_chart: bool = False) -> list[Part]:
 
 
 def spell_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A row with the ends of its interval under the names by which a table finds them, and rounded worth."""
+    """A row with the ends of its interval under the names by which a table finds them."""
     shown = {key: to_name(value) if isinstance(value, str) else value for key, value in row.items()}
-    shown |= {f"{name}_low": row["low"], f"{name}_high": row["high"]}
-    return shown | ({"worth": round(row["worth"])} if row.get("worth") is not None else {})
+    return shown | {f"{name}_low": row["low"], f"{name}_high": row["high"]}
 
 
 def draw_estimates(found: Estimate) -> Chart | None:

@@ -35,7 +35,6 @@ from ..inference.hidden_answers import raise_where
 from ..inference.labels import collect_votes
 from ..inference.observations import Observations
 from ..kernels import Floats
-from ..kinds.tags import TagsKind
 from ..results.calibration import find_raised
 from ..results.result import Result
 from .difference import Indices
@@ -206,12 +205,13 @@ def survey_result(result: Result, gold: object = None) -> Population:
         raise InputError("There are no known labels, so nothing is known of all items.", DRAW, keyword="gold")
     columns, names, posterior = dict(result.labels.keys), classes, predict_unseen(result)
     sampled = (known.codes >= 0) & known.judging
-    if not isinstance(kind, TagsKind):
+    tags = kind.list_parts()
+    if tags is None:
         rows = np.flatnonzero(sampled)
         truth, positions = np.eye(len(classes))[known.codes[rows]], result.labels.positions
     else:  # each tag is a share of its own
-        n_tags, yes = len(kind.tags), posterior.shape[1] - 1
-        posterior, names, positions = posterior[:, yes].reshape(-1, n_tags), kind.tags, None
+        n_tags, yes = len(tags), posterior.shape[1] - 1
+        posterior, names, positions = posterior[:, yes].reshape(-1, n_tags), tags, None
         rows = np.flatnonzero(sampled.reshape(-1, n_tags).all(axis=1))
         truth = (known.codes.reshape(-1, n_tags)[rows] == yes).astype(np.float64)
         columns = {name: each[::n_tags] for name, each in kind.name_keys(columns).items() if name != "tag"}

@@ -30,7 +30,6 @@ from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Py
 from ..estimation.population import PROBABILITY
 from ..formats.sources import open_table
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TableKind
 from ..models.opening import open_answers
 from ..options import find_option
 
@@ -150,7 +149,7 @@ def check(source: Any) -> Check:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 opened = open_answers(source, **way)
-                kind, answers = need_kind(opened).to_answers(opened)
+                need_kind(opened).to_answers(opened)
             said = [say(each.message, path) for each in caught]
             break
         except ManyQuestionsError as error:
@@ -165,18 +164,19 @@ def check(source: Any) -> Check:
         if table is None:
             raise refused
         return check_labels(name, path, table, refused)
-    flags = " ".join(f"--{key.replace('_', '-')}{'' if value is True else f' {value}'}" for key, value in way.items())
-    return check_answers(name, path, table, kind, answers, flags, way, [*([say(refused, path)] if way else []), *said])
+    return check_answers(name, path, table, opened, way, [*([say(refused, path)] if way else []), *said])
 
 
 def check_answers(
-    name: str, path: str | None, table: Table | None, kind: Any, answers: Answers, flags: str, way: Any, said: list[str]
+    name: str, path: str | None, table: Table | None, opened: Any, way: Mapping[str, Any], said: list[str]
 ) -> Check:
-    """What is said of answers that can be fused."""
+    """What is said of answers that can be fused, if they are read in this way."""
+    kind, answers = need_kind(opened).to_answers(opened)
+    is_table = isinstance(opened, Answers)
     n_items, n_answers = kind.size(answers)
     each = np.diff(answers.offsets)
     counts: dict[str, Any] = {"items": n_items, "workers": answers.n_workers, "answers": n_answers}
-    counts |= {"labels": answers.n_labels} if isinstance(kind, TableKind) else {}
+    counts |= {"labels": answers.n_labels} if is_table else {}
     if len(each):
         least, median, most = (int(np.quantile(each, share, method="nearest")) for share in (0, 0.5, 1))
         counts |= {"least": least, "median": median, "most": most}
@@ -199,7 +199,7 @@ def check_answers(
         missing.append(f"More answers: with {n_answers:,} probabilities are uncertain.")
     if answers.is_ordered:
         possible.append("Medians and means of levels, and who is harsh or lenient.")
-    elif isinstance(kind, TableKind) and (levels := to_numbers(answers.labels)) is not None and len(levels) > 2:
+    elif is_table and (levels := to_numbers(answers.labels)) is not None and len(levels) > 2:
         missing.append("Labels are numbers: if they are levels from low to high, say so with --ordered.")
     if answers.gold or "gold" in answers.columns:
         possible.append("Shares of classes with intervals that hold, by the known labels beside the answers.")
@@ -209,7 +209,7 @@ def check_answers(
         )
     others = [row for row in columns if not row["role"]]
     groups = [row["name"] for row in others if 1 < row["values"] <= FEW_VALUES]
-    is_plain = isinstance(kind, TableKind) and not answers.format and path is not None
+    is_plain = is_table and not answers.format and path is not None
     if table is not None and is_plain and "item" in answers.columns:
         item = number_groups([table.read(each) for each in list_parts(answers)])
         n_items = len(np.unique(item))  # where a group belongs to the item, naming both splits none
@@ -217,19 +217,19 @@ def check_answers(
     if groups and is_plain and "item" in answers.columns:
         joined = shlex.quote(",".join([*list_parts(answers), groups[0]]))
         possible.append(f"Shares by group, if it is named with the item: --item {joined}.")
-    if isinstance(kind, TableKind):
+    if is_table:
         texts = [str(each) for each in answers.labels.tolist()]
         signs = [sign for sign in SIGNS if np.mean([sign in text for text in texts]) > OFTEN]
         if signs:
             missing.append(f"Labels may be sets of tags: say what stands between these, with --separator '{signs[0]}'.")
 
-    option = f" {flags}" if flags else ""
+    flags = [f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in way.items()]
     if path is None:
         given = "".join(f", {key}={value!r}" for key, value in way.items())
         return Check(name, kind.title, counts, columns, possible, missing, [f"fused = consilience.fuse(table{given})"])
     quoted = shlex.quote(path)
-    commands = [f"consilience fuse {quoted}{option} -o labels.csv --save crowd.model"]
-    if isinstance(kind, TableKind) or kind.name == "tags":
+    commands = [" ".join(["consilience fuse", quoted, *flags, "-o labels.csv --save crowd.model"])]
+    if answers.sequences is None or kind.list_parts() is not None:
         commands.append("consilience next crowd.model --known 100 -o known.csv")
     return Check(name, kind.title, counts, columns, possible, missing, commands)
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ..answers.answers import Answers
 from ..answers.classes import FEWEST_LABELS, are_measured
-from ..answers.columns import Column, Indices, to_column
+from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.graph import Graph
 from ..answers.items import LEAVE_OUT, find_strange
 from ..answers.layouts import LAYOUTS
@@ -201,6 +201,10 @@ class Kind(ABC, Generic[Brought]):
 
     def find_copies(self, r: Answers) -> list[list[int]] | None:  # noqa: ARG002
         """Groups of workers who copy each other; None where they are found as those of any answers are."""
+        return None
+
+    def list_parts(self) -> Values | None:
+        """What each thing has an item for, all of which are known together, such as tags; None where it is one item."""
         return None
 
     def show(self, items: Indices) -> list[str] | None:  # noqa: ARG002

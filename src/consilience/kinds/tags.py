@@ -447,6 +447,10 @@ class TagsKind(Kind[Tags]):
                 every.append(spread_sets(to_values(items), encode_sets(sets, self.tags)[1]))
         return every
 
+    def list_parts(self) -> Values:
+        """The tags."""
+        return self.tags
+
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise a `ValueError` unless the items are all tags of one thing, then those of the next."""
         if keys is None:

@@ -691,8 +691,10 @@ class Model(Fitted[Result], LabelEstimator):
         >>> fused = cs.DawidSkene().fit(crowd.responses)
         >>> drawn = fused.next_items(50, at_random=True)["item"].to_pylist()
         >>> known = {item: crowd.truth[item] for item in drawn}
-        >>> fused.estimate(known).table[["of", "estimate", "low", "high", "worth"]]
-        of  estimate (0.39-0.57)  worth
+        >>> fused.estimate(known, of=1)
+        of  estimate          items  known  labels_alone      fit_alone  worth
+         1  0.47 (0.36-0.58)   1000     50  0.52 (0.38-0.66)      0.495     83
+        By 50 known labels of 1,000 items, which count as drawn at random. Intervals hold in 95% of such draws.
         """
         from ..estimation.estimate import estimate_population
 
@@ -720,8 +722,8 @@ class Model(Fitted[Result], LabelEstimator):
         >>> import consilience as cs
         >>> crowd = cs.simulate.independent(500, n_workers=3, n_classes=2, accuracy=0.8, seed=1)
         >>> known = dict(zip(range(60), crowd.truth[:60].tolist(), strict=True))
-        >>> cs.DawidSkene().fit(crowd.responses).audit(known).table[["worker", "known", "accuracy"]].to_pydict()
-        {}
+        >>> cs.DawidSkene().fit(crowd.responses).audit(known).table["accuracy"].to_pylist()
+        [0.783, 0.817, 0.7]
         """
         from ..estimation.judges import audit_workers
 
