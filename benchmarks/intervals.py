@@ -69,7 +69,7 @@ def independent(
             **further,
         )
 
-    hard = ", hard items .1" if further.get("hard") else ""
+    hard = ", hard items 0.1" if further.get("hard") else ""
     name = f"{n_classes} classes, {n_workers} workers, {per_item} per item, {n_items:,} items, {kind}{hard}"
     return Situation(name, draw, cs.DawidSkene, n_seeds)
 
@@ -89,7 +89,7 @@ def sequences(n_classes: int, n_sequences: int, kind: str, n_seeds: int, **furth
             **further,
         )
 
-    hard = ", hard items .1" if further.get("hard") else ""
+    hard = ", hard items 0.1" if further.get("hard") else ""
     name = f"{n_sequences} sequences, {n_classes} classes, {kind}{hard}"
     return Situation(name, draw, lambda: cs.HiddenMarkov(coupling=1.0), n_seeds)
 
@@ -107,7 +107,7 @@ def network(n_classes: int, n_items: int, kind: str, n_seeds: int, **further: An
             **further,
         )
 
-    hard = ", hard items .1" if further.get("hard") else ""
+    hard = ", hard items 0.1" if further.get("hard") else ""
     return Situation(f"network of {n_items:,} items, {n_classes} classes, {kind}{hard}", draw, cs.MarkovField, n_seeds)
 
 

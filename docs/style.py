@@ -82,7 +82,7 @@ def main() -> int:
         print("spelling of pages: not checked, since there is no codespell")
     else:
         misspellings = read_misspellings(Path(codespell_lib.__file__).parent / "data")
-    pages = [HERE.parent / "README.md", *sorted(HERE.glob("*.md")), *sorted((HERE / "reference").glob("*.md"))]
+    pages = [HERE.parent / "README.md", *sorted(HERE.glob("**/*.md"))]
     found = {page: check(page.read_text("utf-8"), misspellings) for page in pages}
     for page, hits in found.items():
         for line, what in hits:

@@ -35,7 +35,7 @@ the answer tells beyond theirs,
 
 a sum over all answers s that may come. Only the first `MOST_OUTCOMES` - 1 of them, by their probability, are told
 apart (fewer from 33 classes on); the others are taken together. Each step takes the pair with the largest gain per
-cost. As the gain of a pair never rises while the list grows, this greedy list has at least 1 - 1/e (63 %) of the
+cost. As the gain of a pair never rises while the list grows, this greedy list has at least 1 - 1/e (63%) of the
 information of the best list of the same length, if all questions cost the same and no worker has a limit.
 
 Questions that were asked before, and whose answers are not there yet, belong to S from the beginning. They count among

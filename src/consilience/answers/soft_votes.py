@@ -115,7 +115,7 @@ def check_sums(votes: Floats, rounded: bool) -> Truths:
 
 
 def sum_to_one(votes: Floats) -> bool:
-    """Whether all rows (n, L), but for those that are missing, sum to 1 or 100 %, up to rounding."""
+    """Whether all rows (n, L), but for those that are missing, sum to 1 or 100%, up to rounding."""
     there = votes[~np.isnan(votes).all(axis=1)]
     return bool(len(there)) and find_whole(there) is not None
 

@@ -23,7 +23,7 @@ agreement* (A - E) / (1 - E) estimates c. It is computed in these steps:
    less probable. So good workers among bad ones, whose labels tell nothing, keep their good matrices.
 4. **Judgement.** Items that are hard for all make everybody agree more than J_ab says. So the residual agreement is
    compared with the median R of pairs that are not suspect: the probability of agreement is E' = E + R (1 - E). The
-   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1 %,
+   pair are copies if (A - E') / (1 - E') is at least 1/2, and if so much agreement has a probability below 0.1%,
    divided by the number of pairs, in a binomial distribution. In it E' is raised by its standard error, and the
    number of items is divided by the spread of the other pairs' agreement, if that is more than binomial: neighbours
    in a sequence are no independent items.

@@ -86,7 +86,7 @@ def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
 
 
 def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
-    r"""Krippendorff's alpha with a 95 % interval.
+    r"""Krippendorff's alpha with a 95% interval.
 
     The answers are taken as a sample of items: the interval is for the alpha of all items that could have been drawn,
     answered by the same workers. Item i of weight 1 moves alpha by its influence
@@ -98,7 +98,7 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
     and the variance of alpha is the sum of the squares of the influences around their mean (the infinitesimal
     jackknife). Items of one sequence have one influence, their sum. The interval is symmetric in
     :math:`\operatorname{artanh} \alpha`, with the quantile of Student's t for the number of units. Where no two answers
-    to an item differ, the lower end is the alpha at which that still happens with a probability of 2.5 %.
+    to an item differ, the lower end is the alpha at which that still happens with a probability of 2.5%.
 
     Ordinal distances depend on how frequent labels are, which an item moves too: its influence has this part as well.
 
@@ -157,7 +157,7 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
 
 
 class AlphaInterval(NamedTuple):
-    """Krippendorff's alpha and its 95 % interval."""
+    """Krippendorff's alpha and its 95% interval."""
 
     alpha: float
     low: float

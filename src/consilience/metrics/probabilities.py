@@ -259,7 +259,7 @@ def transition_error(true: ArrayLike, estimated: ArrayLike) -> float:
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
-    r"""Spearman's rank correlation, e.g. of estimated against true accuracies of workers.
+    r"""Spearman's rank correlation, for example of estimated against true accuracies of workers.
 
     .. math:: \rho = \mathrm{cor}(\mathrm{rank}(x), \mathrm{rank}(y))
 

@@ -344,7 +344,7 @@ class Model(Fitted[Result], LabelEstimator):
           expected distance from the truth.
         - mean: of the levels that are numbers; of their positions if they are names (0 for the lowest, then 1, 2, ...),
           or if other `positions` were given.
-        - low, high: the ends of a 90 % interval: the lowest levels with at least 5 % and 95 % at or below them.
+        - low, high: the ends of a 90% interval: the lowest levels with at least 5% and 95% at or below them.
 
         Levels that read as numbers are numbers in median, low and high; others are named as the labels are.
 
@@ -475,12 +475,12 @@ class Model(Fitted[Result], LabelEstimator):
         - worker: the id.
         - answers: how many there are.
         - accuracy: share of answers that agree with the truth, weighted by the posterior before calibration.
-        - accuracy_low, accuracy_high: ends of its 95 % interval, missing for workers without answers. All figures
+        - accuracy_low, accuracy_high: ends of its 95% interval, missing for workers without answers. All figures
           are missing for those none of whose answers is judged by anything else.
         - informativeness: mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
           tells all, also for one who is always wrong in the same way. Few answers pull it towards the crowd's, so this
           is not the column to block workers by.
-        - informativeness_low, informativeness_high: ends of its 95 % interval, missing as those of accuracy are.
+        - informativeness_low, informativeness_high: ends of its 95% interval, missing as those of accuracy are.
         - chance: the probability that the answers have nothing to do with the truth, as those of one who clicks without
           looking. The worker's own answer is left out of what each item is judged by. From 0.9 on it is safe to act
           on. Missing where nothing can be told: for workers without an answer that anything else judges, for functions
@@ -498,7 +498,7 @@ class Model(Fitted[Result], LabelEstimator):
         Raters on a scale (``workers="ordinal"``) have five more:
 
         - bias, bias_low, bias_high: by how many levels the answers are too high, compared with the mean of all raters,
-          and the ends of its 95 % interval. Below 0 a rater is harsh, above 0 lenient. The rater's own answer is left
+          and the ends of its 95% interval. Below 0 a rater is harsh, above 0 lenient. The rater's own answer is left
           out of what each item is judged by. Missing where chance is.
         - spread: by how many levels the answers scatter, as a standard deviation.
         - careless: the share of answers that might be any level.
@@ -523,12 +523,12 @@ class Model(Fitted[Result], LabelEstimator):
         Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
         answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
         and in the last third of the worker's answers; change, the difference; change_low and change_high, the ends of
-        its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
+        its 95% interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
         are missing for workers with fewer than 20 such answers.
 
         An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
         the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
-        remark with a probability of about 5 % or less. `worker_report` has the same remarks.
+        remark with a probability of about 5% or less. `worker_report` has the same remarks.
 
         Examples
         --------

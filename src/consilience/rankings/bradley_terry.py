@@ -61,7 +61,7 @@ class WinProbability(float):
     Attributes
     ----------
     low, high : float
-        Ends of its 95 % interval.
+        Ends of its 95% interval.
     told_apart : bool
         Whether the interval says which of the two is better.
     """
@@ -435,7 +435,7 @@ class BradleyTerry(Standalone[Ranking]):
     Attributes
     ----------
     ranking_ : Arrow table
-        Candidates from the best to the worst: candidate; score with its 95 % interval (low, high); rank, rank_low and
+        Candidates from the best to the worst: candidate; score with its 95% interval (low, high); rank, rank_low and
         rank_high; comparisons, wins and ties; and the score on the Elo scale, elo, elo_low and elo_high. Scores have
         mean 0, and are those of an average judge: coin tossers and contrarians bring them nearer to 0. If some
         candidates were never compared with the rest, the column part says so: scores and ranks hold within a part.
@@ -605,7 +605,7 @@ class BradleyTerry(Standalone[Ranking]):
     def judge_report(self) -> Any:
         """Return a table of judges, those with most verdicts first.
 
-        Columns: worker; comparisons; discrimination with its 95 % interval (discrimination_low, discrimination_high),
+        Columns: worker; comparisons; discrimination with its 95% interval (discrimination_low, discrimination_high),
         where 1 is the mean of all judges; position_bias with its interval, in log odds: positive if the left place is
         preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
         share; first, how often the left one was preferred, without ties; remarks.
@@ -613,7 +613,7 @@ class BradleyTerry(Standalone[Ranking]):
         return build_report(round_figures(self.result_.judge_table), self.result_.backend)
 
     def win_probability(self, first: object, second: object) -> WinProbability:
-        """Return the probability that one candidate beats another, with its 95 % interval.
+        """Return the probability that one candidate beats another, with its 95% interval.
 
         It is that of an average judge without a position bias, and a tie counts half. The average is over all judges:
         if some toss coins or prefer the worse candidate, probabilities are nearer to 1/2 than those of a good judge.

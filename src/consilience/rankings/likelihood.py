@@ -459,7 +459,7 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, curvature:
 
 
 def rank_draws(score: Floats, root: Floats, part: Integers, n_draws: int, seed: int) -> tuple[Integers, ...]:
-    """Ranks within each part, 1 for the best, and between which ranks 95 % of the draws of scores are."""
+    """Ranks within each part, 1 for the best, and between which ranks 95% of the draws of scores are."""
     noise = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1]))
     drawn = score + noise @ root.T
     for each in range(int(part.max()) + 1):

@@ -55,7 +55,7 @@ added:
           w_{se} \propto 0.2 + \sum_m P_m(s, e)
 
 A bias is relative to the crowd, and reported as the mean of :math:`b - \mu` with an interval between quantiles of
-2.5 % and 97.5 %. Spread and carelessness are means.
+2.5% and 97.5%. Spread and carelessness are means.
 """
 
 from __future__ import annotations

@@ -62,10 +62,10 @@ class Comparison:
     n_differ : int
         Items whose label is not the vote's, as expected over random ties.
     accuracy, accuracy_low, accuracy_high : float
-        Share of right labels, and the ends of its 90 % range: by the record of real crowds and by known labels of items
+        Share of right labels, and the ends of its 90% range: by the record of real crowds and by known labels of items
         drawn at random, or by at least ten of these alone (`consilience.results.record`); nan where there is neither.
     expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
-        Share of right labels by the calibrated probabilities, if workers err independently, and its 95 % interval;
+        Share of right labels by the calibrated probabilities, if workers err independently, and its 95% interval;
         nan if it is `withheld`.
     within_one, within_one_low, within_one_high : float
         For ordered classes, the share of labels that are right or one level off, as expected in the same way; else nan.
@@ -86,7 +86,7 @@ class Comparison:
     soft : bool
         Whether answers are soft votes. Then all that is said of the vote is about the mean of their probabilities.
     alpha, alpha_low, alpha_high : float
-        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
+        Krippendorff's alpha, the agreement of the workers beyond chance, and its 95% interval. Workers who copy each
         other count once. For ordered classes it is the ordinal one (`alpha_level`), which knows near answers from far
         ones. nan where no item has two answers, or all answers are the same.
     held_out_gain : float

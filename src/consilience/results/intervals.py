@@ -1,4 +1,4 @@
-r"""95 % intervals of what a fit says: about workers, about class shares, and about its own labels.
+r"""95% intervals of what a fit says: about workers, about class shares, and about its own labels.
 
 They are computed once, after the fit, from its posteriors :math:`q`. Nothing is fitted again.
 
@@ -683,7 +683,7 @@ def find_voter_intervals(right: Floats, total: Floats, information: Floats, prio
 
 
 def beta_ends(share: Floats, worth: Floats, reported: Floats) -> Floats:
-    """The 95 % interval of shares that so many answers speak for, (2, n), with what is reported of each in it.
+    """The 95% interval of shares that so many answers speak for, (2, n), with what is reported of each in it.
 
     Its ends are quantiles of Beta(s n + 1/2, (1 - s) n + 1/2).
 
@@ -696,7 +696,7 @@ def beta_ends(share: Floats, worth: Floats, reported: Floats) -> Floats:
 
 
 def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:
-    """The 95 % interval of a share of whole items with this mean and variance."""
+    """The 95% interval of a share of whole items with this mean and variance."""
     if np.isnan(variance):
         return 0.0, 1.0
     if variance == 0 or not 0 < mean < 1:

@@ -18,7 +18,7 @@ density by
 
     (1 - e)^k e^(n - k),    e = 1 / (1 + exp(-y))
 
-What is reported are the median, and the quantiles of 5 % and 95 %. They are found on a grid of logits.
+What is reported are the median, and the quantiles of 5% and 95%. They are found on a grid of logits.
 
 **Chance.** All this is about how often a label is wrong. Of N labels, the share that is wrong differs from that by
 chance: its logit has a variance of about 1 / (N e (1 - e) + 1/4), here with e at each end. The distances of the ends
@@ -118,7 +118,7 @@ def estimate_error_by_record(
     """What real crowds tell of one: two densities of the logit of its error, at `LOGITS`, (2, grid).
 
     The first is what is thought; its middle and its lower end are told. In the second, some crowds err independently:
-    it is for the upper end. The expected accuracy of the crowd is `expected`, and `high` is the upper end of the 95 %
+    it is for the upper end. The expected accuracy of the crowd is `expected`, and `high` is the upper end of the 95%
     interval of that.
     """
     start, slope, deviation, mean, squares, least, n_crowds = fit_line(tuple(pairs.values()))
@@ -155,7 +155,7 @@ def see_known(densities: Floats, n_known: int, n_right: int) -> Floats:
 
 
 def find_range(densities: Floats, n_labels: int | None = None) -> tuple[float, float, float]:
-    """The median of the share of right labels, and the ends of its 90 % range: of so many, or of ever so many."""
+    """The median of the share of right labels, and the ends of its 90% range: of so many, or of ever so many."""
     likely, generous = densities
     # Logits below which these shares of a density lie.
     high, middle, low = np.interp(QUANTILES, np.cumsum(likely) - likely / 2, LOGITS)

@@ -150,7 +150,7 @@ class Labels:
     def list_columns(self) -> dict[str, Column]:
         """The columns of a table of labels: keys, label, confidence, and the probability of each class.
 
-        Ordered classes have the median, the mean, and the ends of a 90 % interval before the probabilities. Where a
+        Ordered classes have the median, the mean, and the ends of a 90% interval before the probabilities. Where a
         rule can decide a label, the last column is decided_by: "" for the most probable class. What nothing checks is
         missing.
         """
@@ -306,7 +306,7 @@ class FitResult:
 
     @property
     def expected_accuracy(self) -> tuple[float, float, float]:
-        """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
+        """Share of the labels that are right, by their probabilities, and the ends of its 95% interval."""
         value, (low, high) = self.labels.mean_confidence, self.intervals.expected.tolist()
         return value, min(low, value), max(high, value)
 
