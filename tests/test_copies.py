@@ -181,6 +181,35 @@ def test_copies_are_found_in_a_sample(monkeypatch, limits):
     assert all(group in true for group in found)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.8])
+def test_copies_are_found_among_many_classes(share):
+    """As among few: labels are numbered within each item, and nobody is accused without copies."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(500, size=400)
+    answers = np.where(rng.random((400, 8)) < 0.7, truth[:, None], rng.integers(500, size=(400, 8)))
+    copied = np.where(rng.random((400, 3)) < share, answers[:, :1], rng.integers(500, size=(400, 3)))
+    answers[rng.random(answers.shape) < 0.3] = -1
+    model = cs.DawidSkene(workers="one-coin")
+    gold = {item: int(truth[item]) for item in range(0, 400, 9)}
+    r = cs.Answers.from_matrix(np.concatenate([answers, copied], axis=1), labels=list(range(500)))
+    assert model.fit(r, gold=gold).copies_ == [[0, 8, 9, 10]]
+    assert model.fit(cs.Answers.from_matrix(answers, labels=list(range(500)))).copies_ == []
+
+
+def test_numbered_labels_agree_where_labels_do():
+    rng = np.random.default_rng(0)
+    r = cs.Answers.from_matrix(rng.integers(-1, 40, (50, 6)), labels=list(range(40)))
+    gold = rng.integers(-1, 40, 50).astype(np.int32)
+    numbered, known = copies.number_labels(r, gold)
+    item = r.item_of_answer()
+    together = item[:, None] == item
+    same = r.label[:, None] == r.label
+    assert (same == (numbered.label[:, None] == numbered.label))[together].all()
+    assert numbered.n_labels == numbered.n_classes == 20
+    is_known = gold[item] >= 0
+    assert ((r.label == gold[item]) == (numbered.label == known[item]))[is_known].all()
+
+
 def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)

@@ -40,6 +40,9 @@ Two good workers among bad ones are suspects, too.
 Pairs are counted in all answers, or, where that would take long, in as many as can be counted. If there are many
 answers, suspects are judged on a sample of the items: those that the pairs to be judged have in common, and some
 others. All this depends on ids and not on the order of rows.
+
+**Many classes.** With more than 20, the labels of each item are numbered at random before pairs are judged, and classes
+are these numbers.
 """
 
 from __future__ import annotations
@@ -81,6 +84,8 @@ MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
 MOST_LOOKUPS, MOST_EVENTS = 2_000_000, 100_000
 # Pairs that are judged because they are suspect, and for comparison; and how often.
 MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_ROUNDS = 1_000, 300, 5, 5
+# With more classes, labels are numbered within each item: so many numbers there are.
+MOST_CLASSES, MOST_NUMBERS = 20, 20
 # Steps of EM for a worker's matrix, and its pseudo-counts in each class.
 N_STEPS, SMOOTHING = 5, 0.5
 # The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
@@ -127,6 +132,9 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
     if not suspect.any() or len(np.unique(counted.half)) < 2:  # a few sequences may all be in one half
         return []
+    if r.n_classes > MOST_CLASSES and not r.silence_counts:
+        r, gold = number_labels(r, gold)
+        counted = sample_items(r, gold, items)
     # Judged are those that agree most often, and others to compare them with: only if too few of these have enough
     # items in common, those that have few.
     hashes = hash_ids(r.workers)
@@ -160,6 +168,32 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
             break
     groups = group_pairs(judged, copied, r.n_workers)
     return [np.flatnonzero(groups == group).tolist() for group in range(1, groups.max() + 1)]
+
+
+def number_labels(r: Answers, gold: NDArray[np.int32] | None) -> tuple[Answers, NDArray[np.int32] | None]:
+    """The answers and known classes with labels that are numbers, given out at random within each item.
+
+    Whether two workers agree stays the same (unless an item has more labels than there are numbers), and matrices of
+    thousands of labels become small. A known class that nobody said has a number that no label of the item has.
+    """
+    said, place = np.unique(r.item_of_answer() * r.n_labels + r.label, return_inverse=True)
+    owner, label = np.divmod(said, r.n_labels)
+    of_items = hash_items(r.keys)
+    order = np.lexsort((draw_numbers(0, of_items[owner], hash_ids(r.labels)[label]), owner))
+    rank = np.empty(len(said), np.int64)
+    rank[order] = np.arange(len(said)) - np.searchsorted(owner, owner)
+    first = (draw_numbers(0, of_items) % MOST_NUMBERS).astype(np.int64)
+    number = (np.minimum(rank, MOST_NUMBERS - 1) + first[owner]) % MOST_NUMBERS
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        name = r.label_of_class[gold[known]]
+        wanted = known * r.n_labels + name
+        at = np.minimum(np.searchsorted(said, wanted), len(said) - 1)
+        unsaid = (np.bincount(owner, minlength=r.n_items)[known] + first[known]) % MOST_NUMBERS
+        gold = gold.copy()
+        gold[known] = np.where((said[at] == wanted) & (name >= 0), number[at], unsaid)
+    numbers, codes = np.arange(MOST_NUMBERS), number[place].astype(r.label.dtype)
+    return replace(r, label=codes, labels=numbers, classes=numbers, positions=None, soft=None, gold=None), gold
 
 
 class Sample(NamedTuple):
