@@ -203,7 +203,7 @@ class Watcher(event.Listener):
 event.register("numba:compile", Watcher())
 """
 SHARED = {"add_votes", "multiply_rows", "count_rows", "count_without", "sum_rows", "sum_chances"}
-LEARNED = {"add_expectations", "digamma_and_log_gamma", "add_polya", "add_left_out"}
+LEARNED = {"add_expectations", "digamma_and_log_gamma", "list_gammas", "add_polya", "add_left_out"}
 NEEDED = {
     "DawidSkene": SHARED | LEARNED | {"normalise_items"},
     "HiddenMarkov": SHARED | LEARNED | {"pass_both_ways", "pass_forward", "pass_backward", "find_best_paths"},

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from scipy.special import digamma, gammaln, polygamma
 
 import oracles
 from consilience.answers import columns
 from consilience.answers.columns import order_by
 from consilience.inference import fit_distributions
+from consilience.inference.workers.base import improve_pair, make_pair
 from consilience.kernels import LARGE, MOST_UNROLLED, freeze, width_of
 from consilience.kernels.answers import (
     SMALLEST,
@@ -21,6 +23,8 @@ from consilience.kernels.answers import (
     add_to_rows,
     add_votes,
     count_rows,
+    digamma_and_log_gamma,
+    list_gammas,
     multiply_rows,
     normalise_items,
 )
@@ -43,7 +47,9 @@ def make_answers(rng, n_rows, sizes):
 
 def expect_logs(counts, smoothing, log_weights):
     psi, log_gamma, log_beta = np.empty(counts.shape[1:]), np.empty(counts.shape[1:]), np.empty(counts.shape[2])
-    return add_expectations(freeze(counts.copy()), freeze(smoothing), psi, log_gamma, log_beta, log_weights)
+    bound = np.empty(len(counts))
+    add_expectations(freeze(counts.copy()), freeze(smoothing), psi, log_gamma, log_beta, log_weights, bound)
+    return bound.sum()
 
 
 def run_product(codes, offsets, table, gold=NO_GOLD):
@@ -234,6 +240,32 @@ def test_items_of_which_nothing_is_told_do_not_count():
 
 
 # ---------------------------------------------------------------------------------------------------------- Dirichlet
+
+
+def test_gamma_functions_are_exact():
+    """Below 8, where they are moved up, at the edge, and far above."""
+    places = np.concatenate([np.geomspace(1e-100, 1e12, 500), np.linspace(0.001, 20, 500), [8.0, np.nextafter(8.0, 0)]])
+    for x in places.tolist():
+        psi, log_gamma, bend = digamma(x), gammaln(x), polygamma(1, x)
+        found, further = digamma_and_log_gamma(x), list_gammas(x)
+        assert abs(found[0] - psi) <= 1e-13 * max(1, abs(psi))
+        assert abs(found[1] - log_gamma) <= 1e-13 * max(1, abs(log_gamma))
+        assert further[0] == pytest.approx(found[0], rel=1e-14)
+        assert further[1] - np.log(further[2]) == pytest.approx(found[1], rel=1e-13, abs=1e-13)
+        assert further[3] == pytest.approx(bend, rel=1e-12)
+
+
+def test_expectations_are_the_same_on_all_threads(monkeypatch):
+    """To the bit: each row has its own sum."""
+    rng = np.random.default_rng(0)
+    counts, smoothing = rng.gamma(0.5, size=(700, 20, 20)), rng.uniform(0.1, 2, (1, 20, 20))
+    found = []
+    for n_threads in ("1", "3"):
+        monkeypatch.setenv("CONSILIENCE_THREADS", n_threads)
+        fit = fit_distributions(counts, smoothing, "variational")
+        again = improve_pair(make_pair(tuple(np.full((1, 20, 20), each) for each in (1.0, 0.1, 0.0))), counts)
+        found.append((fit.bound, fit.log_weights.tobytes(), again.pair))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("shared", [True, False])

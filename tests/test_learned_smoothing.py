@@ -39,13 +39,17 @@ def test_value_and_slope(n_fixed):
     counts = counts_of(1)
     fixed = np.random.default_rng(2).uniform(0, 2, (n_fixed, 3, 3)) if n_fixed else np.zeros((1, 3, 3))
     for logs in (np.log(CENTRE), np.array([-2.0, 3.0]), np.array([1.0, -1.0])):
-        slope, away = np.zeros(2), logs - np.log(CENTRE)
+        away, pair, sums = logs - np.log(CENTRE), np.exp(logs), np.empty((len(counts), 6))
         arrays = (freeze(each) for each in (counts, PARTS[0][0].copy(), PARTS[1][0].copy(), fixed))
-        value = add_polya(*arrays, *np.exp(logs).tolist(), slope)
+        add_polya(*arrays, *pair.tolist(), np.empty((3, 3, 3)), sums)
+        value, *slope, by_off, by_both, by_diagonal = sums.sum(axis=0)
         assert value - 0.5 * away @ away == pytest.approx(slow_value(logs, counts, fixed), rel=1e-11)
         expected = optimize.approx_fprime(logs, slow_value, 1e-6, counts, fixed)
-        slope = slope * np.exp(logs) - away
+        slope = slope * pair - away
         np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
+        bend = np.array([[by_off, by_both], [by_both, by_diagonal]]) * np.outer(pair, pair) + np.diag(slope + away - 1)
+        slopes = (optimize.approx_fprime(logs + h, slow_value, 1e-6, counts, fixed) for h in 1e-3 * np.eye(2))
+        np.testing.assert_allclose(bend, [(each - expected) / 1e-3 for each in slopes], rtol=0.02, atol=0.05)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -29,9 +29,12 @@ from scipy.sparse import csr_array, hstack
 
 from ..answers.answers import Answers
 from ..kernels import Floats, Integers, freeze, read_only
+from ..limits import side_by_side
 
 # Items that are looked at together, where all at once would take much memory.
 ITEMS_AT_ONCE = 1 << 16
+# A thread is worth starting for so many entries of tables of counts.
+ENTRIES_PER_THREAD = 1 << 16
 
 
 class Distributions(NamedTuple):
@@ -89,10 +92,16 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
         bound = float(np.sum(smoothing * np.where(smoothing > 0, logs, 0.0))) if np.any(smoothing > 0) else 0.0
         return Distributions(freeze(logs), mean, bound)
     log_weights = np.zeros_like(total)
-    psi, log_gamma, log_beta = np.empty(counts.shape[1:]), np.empty(counts.shape[1:]), np.empty(counts.shape[2])
-    arrays = read_only(counts), read_only(smoothing), psi, log_gamma, log_beta, log_weights
-    bound = float(add_expectations(*arrays))
-    return Distributions(freeze(log_weights), freeze(mean), bound)
+    bounds, (n_labels, n_classes) = np.empty(len(counts)), counts.shape[1:]
+
+    def expect(start: int, stop: int) -> None:
+        run = slice(start, stop)
+        room = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes)), np.empty(n_classes)
+        own = smoothing[run] if len(smoothing) > 1 else smoothing
+        add_expectations(read_only(counts[run]), read_only(own), *room, log_weights[run], bounds[run])
+
+    side_by_side(expect, len(counts), ENTRIES_PER_THREAD // (n_labels * n_classes))
+    return Distributions(freeze(log_weights), freeze(mean), float(bounds.sum()))
 
 
 def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple[Floats, Floats, float]:

@@ -8,8 +8,8 @@ model's affair. An empty `weight` or `share`, the power that the likelihood of e
 every one is 1; an empty `gold` that no label is known.
 
 Variational Bayes needs expectations of logarithms under Dirichlet distributions. For x >= 8 the asymptotic series of
-digamma and log gamma are exact to 2e-14; smaller x are first moved up by psi(x) = psi(x + n) - sum_i 1 / (x + i) and
-lgamma(x) = lgamma(x + n) - log prod_i (x + i). The two share their one expensive part, the logarithm of x.
+digamma and log gamma are exact to 2e-14; smaller x are first moved up by psi(x) = psi(x + 8) - sum_i 1 / (x + i) and
+lgamma(x) = lgamma(x + 8) - log prod_i (x + i). The two share their one expensive part, the logarithm of x.
 """
 
 from __future__ import annotations
@@ -355,10 +355,13 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
     """Return (psi(x), log Gamma(x)) for x > 0."""
     inverses = 0.0
     product = 1.0
-    while x < 8.0:
-        inverses += 1.0 / x
-        product *= x
-        x += 1.0
+    if x < 8.0:
+        # With y = x (x + 7), x (x + 1) ... (x + 7) = y (y + 6) (y + 10) (y + 12): one division for eight.
+        y = x * (x + 7.0)
+        first, last = y * (y + 6.0), (y + 10.0) * (y + 12.0)
+        product = first * last
+        inverses = (2.0 * x + 7.0) * ((2.0 * y + 6.0) * last + (2.0 * y + 22.0) * first) / product
+        x += 8.0
     log_x = np.log(x)
     u = 1.0 / x
     v = u * u
@@ -372,20 +375,50 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
 
 
 @kernel
-def add_expectations(
-    counts: Floats, smoothing: Floats, psi0: Floats, log_gamma0: Floats, log_beta0: Floats, log_weights: Floats
-) -> float:
-    """Write E[log theta] under Dir(smoothing + counts) along axis 1; return minus the KL divergence to Dir(smoothing).
+def list_gammas(x: float) -> tuple[float, float, float, float]:
+    """Return psi(x), log p Gamma(x), p, and the derivative of psi, for x > 0; one logarithm serves the p of many x."""
+    inverses, squares, product = 0.0, 0.0, 1.0
+    if x < 8.0:
+        y, slope = x * (x + 7.0), 2.0 * x + 7.0
+        first, last = y * (y + 6.0), (y + 10.0) * (y + 12.0)
+        product = first * last
+        scale = 1.0 / product
+        ratio = ((2.0 * y + 6.0) * last + (2.0 * y + 22.0) * first) * scale
+        inverses = slope * ratio
+        bend = 2.0 * (first + last + (2.0 * y + 6.0) * (2.0 * y + 22.0)) * scale
+        squares = slope * slope * (ratio * ratio - bend) - 2.0 * ratio
+        x += 8.0
+    log_x = np.log(x)
+    u = 1.0 / x
+    v = u * u
+    psi = log_x - 0.5 * u
+    psi -= v * (1 / 12 - v * (1 / 120 - v * (1 / 252 - v * (1 / 240 - v * (1 / 132 - v * (691 / 32760))))))
+    log_gamma = (x - 0.5) * log_x - x + HALF_LOG_TWO_PI
+    log_gamma += u * (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v * (1 / 1188 - v * (691 / 360360))))))
+    series = 1 / 6 - v * (1 / 30 - v * (1 / 42 - v * (1 / 30 - v * (5 / 66 - v * (691 / 2730)))))
+    return psi - inverses, log_gamma, product, squares + u + 0.5 * v + u * v * series
 
-    counts and log_weights are (M, L, K): for each m and k a distribution over the L answers. smoothing is (1, L, K) or
-    (M, L, K). psi0, log_gamma0 (L, K) and log_beta0 (K,) are room for the values of the smoothing. With
+
+@kernel
+def add_expectations(
+    counts: Floats,
+    smoothing: Floats,
+    psi0: Floats,
+    log_gamma0: Floats,
+    log_beta0: Floats,
+    log_weights: Floats,
+    bound: Floats,
+) -> None:
+    """Write E[log theta] under Dir(smoothing + counts) along axis 1, and minus the KL divergence to Dir(smoothing).
+
+    counts and log_weights are (M, L, K): for each m and k a distribution over the L answers; `bound` is (M,). smoothing
+    is (1, L, K) or (M, L, K). psi0, log_gamma0 (L, K) and log_beta0 (K,) are room for the values of the smoothing. With
     a = smoothing + counts and A = sum_l a:
 
         E[log theta_l] = psi(a_l) - psi(A)
         -KL = sum_l lgamma(a_l) - lgamma(A) - [the same of the smoothing] - sum_l counts_l E[log theta_l]
     """
     n_rows, n_labels, n_classes = counts.shape
-    bound = 0.0
     for m in range(n_rows):
         prior = min(m, smoothing.shape[0] - 1)
         if m == prior:
@@ -397,12 +430,13 @@ def add_expectations(
                     psi0[label, k], log_gamma0[label, k] = digamma_and_log_gamma(smoothing[m, label, k])
                     log_beta0[k] += log_gamma0[label, k]
                 log_beta0[k] -= digamma_and_log_gamma(total)[1]
+        own = 0.0
         for k in range(n_classes):
             total = 0.0
             for label in range(n_labels):
                 total += smoothing[prior, label, k] + counts[m, label, k]
             psi_total, log_gamma_total = digamma_and_log_gamma(total)
-            bound -= log_gamma_total + log_beta0[k]
+            own -= log_gamma_total + log_beta0[k]
             for label in range(n_labels):
                 count = counts[m, label, k]
                 if count > 0.0:
@@ -411,22 +445,37 @@ def add_expectations(
                     # Most cells of a sparse crowd: nothing was counted, the prior's values stand.
                     psi, log_gamma = psi0[label, k], log_gamma0[label, k]
                 log_weights[m, label, k] = psi - psi_total
-                bound += log_gamma - count * (psi - psi_total)
-    return bound
+                own += log_gamma - count * (psi - psi_total)
+        bound[m] = own
 
 
 @kernel
 def add_polya(
-    counts: Floats, off_part: Floats, diagonal_part: Floats, fixed: Floats, off: float, diagonal: float, slope: Floats
-) -> float:
-    """Return sum_rk log B(a_k + counts_rk) - log B(a_k), and add its slopes in off and diagonal to `slope` (2,).
+    counts: Floats,
+    off_part: Floats,
+    diagonal_part: Floats,
+    fixed: Floats,
+    off: float,
+    diagonal: float,
+    before: Floats,
+    sums: Floats,
+) -> None:
+    """Write sum_k log B(a_k + counts_rk) - log B(a_k) of each row r, with slopes and curvatures, to sums (R, 6).
 
     counts is (R, L, K), a = off * off_part + diagonal * diagonal_part + fixed; the parts are (L, K), fixed (1, L, K) or
-    (R, L, K).
+    (R, L, K). Slopes are those in off and diagonal, curvatures in off, both and diagonal. `before` (3, L, K) is room
+    for the values of a where it is the same for all rows.
     """
     n_rows, n_labels, n_classes = counts.shape
-    value = 0.0
+    is_shared = fixed.shape[0] == 1
+    if is_shared:
+        for label in range(n_labels):
+            for k in range(n_classes):
+                a = off * off_part[label, k] + diagonal * diagonal_part[label, k] + fixed[0, label, k]
+                psi, log_gamma, product, bend = list_gammas(a)
+                before[0, label, k], before[1, label, k], before[2, label, k] = psi, log_gamma - np.log(product), bend
     for r in range(n_rows):
+        value, slope_off, slope_diagonal, bend_off, bend_both, bend_diagonal = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         own = min(r, fixed.shape[0] - 1)
         for k in range(n_classes):
             mass = 0.0
@@ -434,22 +483,40 @@ def add_polya(
                 mass += counts[r, label, k]
             if mass <= 0.0:
                 continue
-            total, off_total, diagonal_total = 0.0, 0.0, 0.0
+            total, off_total, diagonal_total, quotient = 0.0, 0.0, 0.0, 1.0
             for label in range(n_labels):
-                a = off * off_part[label, k] + diagonal * diagonal_part[label, k] + fixed[own, label, k]
+                one, other = off_part[label, k], diagonal_part[label, k]
+                a = off * one + diagonal * other + fixed[own, label, k]
                 total += a
-                off_total += off_part[label, k]
-                diagonal_total += diagonal_part[label, k]
+                off_total += one
+                diagonal_total += other
                 count = counts[r, label, k]
                 if count > 0.0:
-                    psi, log_gamma = digamma_and_log_gamma(a + count)
-                    psi0, log_gamma0 = digamma_and_log_gamma(a)
+                    if is_shared:
+                        psi0, log_gamma0, bend0 = before[0, label, k], before[1, label, k], before[2, label, k]
+                    else:
+                        psi0, log_gamma0, product, bend0 = list_gammas(a)
+                        quotient /= product
+                    psi, log_gamma, product, bend = list_gammas(a + count)
+                    bend -= bend0
+                    quotient *= product
                     value += log_gamma - log_gamma0
-                    slope[0] += (psi - psi0) * off_part[label, k]
-                    slope[1] += (psi - psi0) * diagonal_part[label, k]
-            psi, log_gamma = digamma_and_log_gamma(total + mass)
-            psi0, log_gamma0 = digamma_and_log_gamma(total)
-            value -= log_gamma - log_gamma0
-            slope[0] -= (psi - psi0) * off_total
-            slope[1] -= (psi - psi0) * diagonal_total
-    return value
+                    if not 1e-100 < quotient < 1e100:
+                        value -= np.log(quotient)
+                        quotient = 1.0
+                    slope_off += (psi - psi0) * one
+                    slope_diagonal += (psi - psi0) * other
+                    bend_off += bend * one * one
+                    bend_both += bend * one * other
+                    bend_diagonal += bend * other * other
+            psi, log_gamma, product, bend = list_gammas(total + mass)
+            psi0, log_gamma0, product0, bend0 = list_gammas(total)
+            bend -= bend0
+            value -= log_gamma - log_gamma0 - np.log(product / product0) + np.log(quotient)
+            slope_off -= (psi - psi0) * off_total
+            slope_diagonal -= (psi - psi0) * diagonal_total
+            bend_off -= bend * off_total * off_total
+            bend_both -= bend * off_total * diagonal_total
+            bend_diagonal -= bend * diagonal_total * diagonal_total
+        sums[r, 0], sums[r, 1], sums[r, 2] = value, slope_off, slope_diagonal
+        sums[r, 3], sums[r, 4], sums[r, 5] = bend_off, bend_both, bend_diagonal

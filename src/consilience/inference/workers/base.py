@@ -41,9 +41,9 @@ from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze, read_only
-from ...limits import allocate
+from ...limits import allocate, side_by_side
 from ...options import to_floats
-from .. import Cells, Distributions, fit_distributions
+from .. import ENTRIES_PER_THREAD, Cells, Distributions, fit_distributions
 from .rows import AnyFactors, Counted, CountedRows, Factors, RowCounts, count_answers, of_answers, shrink_rows
 
 # For each label, and for each class, of an earlier fit its index.
@@ -59,7 +59,6 @@ LEAST, MOST = np.log((0.02, 0.02)), np.log((50.0, 200.0))
 MOST_STEPS, LEAST_GAIN = 3, 1e-3
 # The longest step, and how often one is halved before it is given up.
 LONGEST, MOST_HALVINGS = 1.0, 6
-DIFFERENCE = 1e-3
 
 
 class Types(NamedTuple):
@@ -145,20 +144,33 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
     assert prior.parts is not None
     assert prior.pair is not None
     constant = prior.parts[2] if fixed is None else prior.parts[2] + fixed
-    arrays = read_only(counts), read_only(prior.parts[0][0]), read_only(prior.parts[1][0]), read_only(constant)
+    parts = read_only(prior.parts[0][0]), read_only(prior.parts[1][0])
+    n_rows, n_labels, n_classes = counts.shape
+    sums = np.empty((n_rows, 6))
 
-    def judge(logs: Floats) -> tuple[float, Floats]:
-        """The sum to be maximised, and its slope in the logarithms of the pair."""
-        (off, diagonal), slope, away = np.exp(logs).tolist(), np.zeros(2), logs - np.log(CENTRE)
-        value = float(add_polya(*arrays, off, diagonal, slope))
-        return value - 0.5 * float(away @ away), slope * np.exp(logs) - away
+    def judge(logs: Floats) -> tuple[float, Floats, Floats]:
+        """The sum to be maximised, and its slope and curvature in the logarithms of the pair."""
+        pair, away = np.exp(logs), logs - np.log(CENTRE)
+        off, diagonal = pair.tolist()
+
+        def add(start: int, stop: int) -> None:
+            run = slice(start, stop)
+            own = read_only(constant[run] if len(constant) > 1 else constant)
+            add_polya(read_only(counts[run]), *parts, own, off, diagonal, np.empty((3, n_labels, n_classes)), sums[run])
+
+        side_by_side(add, n_rows, ENTRIES_PER_THREAD // (n_labels * n_classes))
+        value, *slope, by_off, by_both, by_diagonal = sums.sum(axis=0).tolist()
+        bend = np.array([[by_off, by_both], [by_both, by_diagonal]])
+        return (
+            value - 0.5 * float(away @ away),
+            slope * pair - away,
+            bend * np.outer(pair, pair) + np.diag(slope * pair - 1.0),
+        )
 
     place = np.log(prior.pair)
-    value, slope = judge(place)
+    value, slope, curvature = judge(place)
     for _ in range(MOST_STEPS):
         # The step leads to where the slope would vanish if it were linear; uphill, and not too far.
-        curvature = np.stack([(judge(place + h)[1] - slope) / DIFFERENCE for h in DIFFERENCE * np.eye(2)])
-        curvature = (curvature + curvature.T) / 2
         values, vectors = np.linalg.eigh(curvature)
         # Where the sum is not concave its slope is followed, as if it were.
         step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
@@ -172,13 +184,13 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
             step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
         for _ in range(MOST_HALVINGS):
             further = np.clip(place + step, LEAST, MOST)
-            new_value, new_slope = judge(further)
+            new_value, new_slope, new_curvature = judge(further)
             if new_value > value:
                 break
             step = step / 2
         else:
             break
-        gain, place, value, slope = new_value - value, further, new_value, new_slope
+        gain, place, value, slope, curvature = new_value - value, further, new_value, new_slope, new_curvature
         if gain < LEAST_GAIN:
             break
     off, diagonal = np.exp(place).tolist()
