@@ -84,6 +84,7 @@ All intervals take the model at its word that workers err independently. They do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -330,7 +331,7 @@ def sum_by_item(
     answers = slice(offsets[first], offsets[last])
     starts = freeze(offsets[first : last + 1] - offsets[first])
     who, amount = worker[answers], amount[answers] if len(amount) else amount
-    table = np.ascontiguousarray(variance).reshape(len(variance), -1)
+    table = np.ascontiguousarray(variance).reshape(len(variance), math.prod(variance.shape[1:]))
     variances = np.zeros((last - first, table.shape[1]))
     sum_rows(who, starts, amount, 2, read_only(table), variances)
     votes = np.zeros((last - first, 0 if right is None else right.shape[1]))
