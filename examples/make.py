@@ -345,6 +345,20 @@ def ratings() -> dict[str, bytes]:
     return {"ratings.csv": table(["item", "rater", "rating"], rows)}
 
 
+def marks() -> dict[str, bytes]:
+    """Return marks from 0 to 100 of 150 essays, each by three of twelve graders; two of them mark without looking."""
+    draws = Draws(79)
+    graders = {f"grader-{n + 1:02d}": (8 * draws.noise(), draws.between(3, 9)) for n in range(10)}
+    rows = []
+    for item in range(150):
+        truth = 62 + 13 * draws.noise()
+        for name in draws.pick_several([*sorted(graders), "grader-11", "grader-12"], 3):
+            bias, spread = graders.get(name, (0.0, 0.0))
+            seen = truth + bias + spread * draws.noise() if name in graders else draws.between(20, 95)
+            rows.append((f"essay-{item:03d}", name, f"{min(100, max(0, seen)):.1f}"))
+    return {"marks.csv": table(["item", "grader", "mark"], rows)}
+
+
 def scores() -> dict[str, bytes]:
     """Return scores from 1 to 10 of 200 answers, each by three of five models, and means of two people for some."""
     draws = Draws(73)
@@ -488,6 +502,7 @@ def make() -> dict[str, bytes]:
         other_tools,
         judges,
         ratings,
+        marks,
         scores,
         battles,
         functions,

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from .models.independent import MomentMatching as MomentMatching
     from .models.markov_field import MarkovField as MarkovField
     from .models.tag_sets import TagSets as TagSets
+    from .numbers.measurement import Measurement as Measurement
     from .rankings.bradley_terry import BradleyTerry as BradleyTerry
     from .rankings.comparisons import Comparisons as Comparisons
 

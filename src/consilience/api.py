@@ -27,7 +27,7 @@ from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_with_kind, prepare
 from .models.questions import Questions
-from .options import check, given, is_number, to_path
+from .options import check, given, is_among, is_number, to_path
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .results.fitting import align, fit_model, make_observations
@@ -35,7 +35,10 @@ from .results.saving import open_saved
 from .results.worker_report import expect_counts
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
-BESIDE = ("source", "graph", "gold", "model", "engine", "callback", "features", "item_prior", "block", "source_kind")
+BESIDE = (
+    *("source", "graph", "gold", "model", "engine", "callback", "features", "item_prior", "block", "source_kind"),
+    "kind",
+)
 
 
 def fuse(
@@ -58,6 +61,7 @@ def fuse(
     items: Any = None,
     ordered: bool | Mapping[str, bool] | None = None,
     positions: Any = None,
+    kind: str | None = None,
     duplicates: str = "error",
     abstain: str = "ignore",
     background: object = None,
@@ -67,7 +71,7 @@ def fuse(
     block: Any = None,
     features: Any = None,
     item_prior: Any = None,
-    model: str | Model = "auto",
+    model: str | Model | Standalone[Any] = "auto",
     workers: str | None = None,
     estimation: str | None = None,
     prior: Any = None,
@@ -85,6 +89,8 @@ def fuse(
     inference: str | None = None,
     listeners: str | None = None,
     ties: str | None = None,
+    average: str | None = None,
+    scale: str | None = None,
     shrinkage: float | None = None,
     callback: Callable[[Progress], object] | None = None,
     engine: Any = None,
@@ -115,13 +121,18 @@ def fuse(
         How they are read, as for `Answers.from_frame`. Several labels are several questions; `classes`,
         `ordered`, `positions`, `separator` and `gold` may then be mappings from questions to what is given for each,
         with the key None for all others.
+    kind : {"numbers", "labels", "ratings"}, optional
+        What the answers of a table are: numbers on a scale, of which each item gets one (`Measurement`); classes; or
+        classes in order. By default they are numbers if they are many different ones, seldom the same for an item.
+        Then a warning tells.
     duplicates, abstain, background, normalise, drop_missing, rescale : optional
         As for `Answers.from_frame`. What would have no effect on these answers is an error.
     gold_column : str, optional
         The column of known labels beside the answers. Default: gold, truth or a similar name.
     separator : str, optional
         What stands between the tags in a cell: answers are sets of tags, as for `Tags.from_frame`.
-    model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field", "tags"} or Model
+    model : Model or str
+        "auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field", "tags" or "measurement".
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, `TagSets` for sets of tags, and `DawidSkene`
         for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
@@ -140,8 +151,9 @@ def fuse(
         Parameters of the model; see `DawidSkene`. Default: those of the model.
     start, n_init, max_iter, tol, seed : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
-    coupling, transitions, decode, inference, listeners, ties, shrinkage : optional
-        Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote` and `MomentMatching`.
+    coupling, transitions, decode, inference, listeners, ties, shrinkage, average, scale : optional
+        Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote`, `MomentMatching` and
+        `Measurement`.
     block : list, table or path, optional
         Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column
         chance of `worker_report` tells whom. For answers on disk, give it to `scan_answers`.
@@ -180,6 +192,13 @@ def fuse(
     """
     asked = given(locals())
     columns = {name: value for name, value in asked.items() if name in COLUMNS | TAG_COLUMNS and name not in BESIDE}
+    if kind is not None:
+        check("kind", kind, "fuse")
+    if kind == "ratings":
+        columns.setdefault("ordered", True)
+    measures = isinstance(model, Standalone) or is_among(model, ("measurement",))
+    says = kind is not None or {"classes", "ordered", "separator"} & columns.keys() or not is_among(model, ("auto",))
+    wanted = "numbers" if kind == "numbers" or (measures and kind is None) else "labels" if says else "auto"
     parameters = {name: value for name, value in asked.items() if name not in (*columns, *BESIDE, "gold_column")}
     if gold_column is not None:
         if gold is not None:
@@ -191,7 +210,7 @@ def fuse(
         by_question = [name for name in SPLIT if isinstance(columns.get(name), Mapping)]
         plain = {name: value for name, value in columns.items() if name not in by_question}
         try:
-            prepared = prepare(source, graph, gold, plain, block)
+            prepared = prepare(source, graph, gold, plain, block, wanted)
         except InputError as error:
             names = find_questions(error, source, columns)
             if names is None:
@@ -457,7 +476,7 @@ def report(
     if source_kind is not None and isinstance(model, Model):
         model = copy(model)
         name_source(model, source_kind)
-    return write_report(model, target, content, "Ranking" if isinstance(model, Standalone) else "Fused labels")
+    return write_report(model, target, content, model.page_title if isinstance(model, Standalone) else "Fused labels")
 
 
 def write_report(

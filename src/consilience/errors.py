@@ -185,6 +185,10 @@ class DataWarning(ConsilienceWarning):
     """Something in the data deserves a look, and the work went on."""
 
 
+class LabelWarning(DataWarning):
+    """Labels that may be misspelt, stand for no answer, or be no classes. Nobody asks that of numbers."""
+
+
 def warn(warning: ConsilienceWarning) -> None:
     """Give a warning, which points at the line outside this package that led to it."""
     question = _about.get()
@@ -197,9 +201,14 @@ def warn(warning: ConsilienceWarning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
-def warn_of(problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
+def warn_of(
+    problem: str | Sentence,
+    *remedies: str | Sentence,
+    keyword: str | None = None,
+    category: type[DataWarning] = DataWarning,
+) -> None:
     """Warn of data that may not be what they seem; the parameters are those of `Message`."""
-    warn(DataWarning(problem, *remedies, keyword=keyword))
+    warn(category(problem, *remedies, keyword=keyword))
 
 
 @contextlib.contextmanager
@@ -213,10 +222,10 @@ def about(question: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quietly() -> Iterator[None]:
-    """Keep the package's warnings back, for fits that the user did not ask for."""
+def quietly(category: type[Warning] = ConsilienceWarning) -> Iterator[None]:
+    """Keep the package's warnings back, for fits that the user did not ask for, or those of one category."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
+        warnings.simplefilter("ignore", category)
         yield
 
 

@@ -303,6 +303,9 @@ OPTIONS: dict[str, Option] = {
         main=True,
     ),
     "positions": Option(NUMBERS._replace(metavar="X,Y,..."), "Where the levels are. Default: 0,1,2,..."),
+    "kind": Option(
+        one_of("numbers", "labels", "ratings"), "What answers are: numbers, classes, or classes in order.", main=True
+    ),
     "drop_missing": switch("Leave out rows without an answer."),
     "rescale": switch("Divide probabilities by their sum, if that is 1 or 100 but for rounding."),
     "duplicates": Option(
@@ -370,6 +373,10 @@ OPTIONS: dict[str, Option] = {
     "inference": Option(one_of(*INFERENCES), "How posteriors of a graph are found."),
     "listeners": Option(one_of("all", "unanswered"), "Which items take their neighbours into account."),
     "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
+    "average": Option(
+        one_of("auto", "mean", "median", "weighted", "robust"), "How a value is made of numbers. Default: compared."
+    ),
+    "scale": Option(one_of("auto", "linear", "log"), "Whether errors of numbers are differences or ratios."),
     "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),
     # Outputs.
     "output": Option(FILE, "Write the result here: a table ({note}).", flags=OUTPUT, main=True),

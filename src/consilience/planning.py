@@ -118,16 +118,24 @@ def choose_next_items(
     else:
         later = ~answered & (not result.is_network)
 
+    items, at_random = mix_random(n, unknown, answered, 1e3 * later - entropy, draws, every)
+    return items, at_random, entropy
+
+
+def mix_random(
+    n: int, unknown: Truths, answered: Truths, rank: Floats, draws: Hashes, every: int = EVERY
+) -> tuple[Integers, Truths]:
+    """At most n of the unknown items by their rank, the lowest first, and between them some drawn at random: which."""
     n = min(n, int(unknown.sum()))
     at_random = np.arange(n) % every == FIRST % every
     pool = np.flatnonzero(unknown & answered)
     drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
     at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
     others = np.setdiff1d(np.flatnonzero(unknown), drawn)
-    order = np.lexsort((draws[others], -entropy[others], later[others]))
+    order = np.lexsort((draws[others], rank[others]))
     items = np.zeros(n, np.int64)
     items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
-    return items, at_random, entropy
+    return items, at_random
 
 
 def list_next_items(result: Result, n: int, at_random: bool = False, seed: int | None = None) -> dict[str, Column]:

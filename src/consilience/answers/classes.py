@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from ..errors import (
     DataWarning,
     InputError,
+    LabelWarning,
     ParameterError,
     Sentence,
     join_names,
@@ -381,29 +382,23 @@ def warn_of_slips(
     listed = set(classes) if named else {r.background}
     to_silence = "list all classes with {classes} to silence this warning."
 
-    # Labels that are no classes: ids, free text or scores. Of measurements others warn.
-    doubtful = not named and r.n_labels >= FEWEST_LABELS
-    scores, problem = find_scores(r) if doubtful else None, ""
-    if doubtful and r.n_responses < FEWEST_ANSWERS * r.n_labels:
+    # Labels that are no classes: ids and free text, or numbers, of which others warn.
+    if not named and are_measured(r):
+        return
+    if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS * r.n_labels:
         rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
         problem = (
             f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
             f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free "
             "text. Each is treated as a class."
         )
-        remedy = "If the answers are free text, map them to a few labels first."
-    elif scores is not None:
-        problem = (
-            f"The labels are {len(scores):,} different numbers, from {scores.min():.6g} to {scores.max():.6g}. Each is "
-            "treated as a class of its own; their order is not used."
-        )
-        remedy = "If they are scores, bin them into a few classes first."
-    if problem and not are_measured(r):
         where: list[str | Sentence] = []
         if tabular and "label" in r.columns:
             taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
             where.append(Sentence(f"If {taken} is the wrong column, name the right one with {{label}}."))
-        warn_of(problem, *where, remedy, Sentence(f"If they are classes, {to_silence}"))
+        remedy = "If the answers are free text, map them to a few labels first."
+        about_classes = Sentence(f"If they are classes, {to_silence}")
+        warn_of(problem, *where, remedy, about_classes, category=LabelWarning)
         return  # their spellings do not matter
 
     # Labels that are spelled in several ways.
@@ -415,6 +410,7 @@ def warn_of_slips(
             *([Sentence("To merge them, use {normalise}.", normalise=True)] if normalises else []),
             Sentence("If they are different classes, list them all with {classes} to silence this warning."),
             keyword="normalise",
+            category=LabelWarning,
         )
 
     # Labels that mean that there is no answer: words for no value, and abstentions. Beside words or whole numbers from
@@ -440,23 +436,23 @@ def warn_of_slips(
             Sentence("If it is an answer that can never be true, name all other classes with {classes}."),
             Sentence(f"If it is a class, {to_silence}"),
             keyword="classes",
+            category=LabelWarning,
         )
 
 
-def find_scores(r: Answers) -> Floats | None:
-    """Labels that are many numbers, and seldom the same for an item, as numbers; None where they may be classes."""
-    numbers = to_numbers(r.labels)
-    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
-        return None
-    item = r.item_of_answer()
-    same_item, same_label = item[1:] == item[:-1], r.label[1:] == r.label[:-1]
-    return None if same_item.any() and np.mean(same_label[same_item]) >= LEAST_AGREEMENT else numbers
-
-
 def are_measured(r: Answers) -> bool:
-    """Whether labels are scores that are not all whole: no classes, but measurements."""
-    numbers = find_scores(r)
-    return numbers is not None and bool((numbers != np.round(numbers)).any())
+    """Whether labels are many numbers, and seldom the same for an item: no classes, but measurements.
+
+    Two workers may often say the most frequent number, such as 0. If most numbers occur only once or twice, they are no
+    classes either, however often two are the same.
+    """
+    numbers = to_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
+    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
+        return False
+    same_item, same_label = np.diff(r.item_of_answer()) == 0, r.label[1:] == r.label[:-1]
+    is_usual = same_label & (r.label[1:] == np.argmax(count_codes(r.label, r.n_labels)))
+    agreement = float(np.mean(same_label[same_item & ~is_usual])) if (same_item & ~is_usual).any() else 0.0
+    return agreement < LEAST_AGREEMENT or r.n_responses < FEWEST_ANSWERS * r.n_labels
 
 
 def doubt_silence(r: Answers) -> DataWarning | None:
@@ -492,7 +488,7 @@ def doubt_silence(r: Answers) -> DataWarning | None:
         problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
     else:
         return None
-    return DataWarning(
+    return LabelWarning(
         f"{problem}, as labelling functions do. Their silence about other items is ignored.",
         Sentence("If it means something, read the answers with {abstain}.", abstain="answer"),
         Sentence("Then {background} is the class of items about which all are silent."),

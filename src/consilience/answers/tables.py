@@ -48,7 +48,7 @@ WHOLE = ("item", "sequence")
 _LABELS = (
     "verdict category class choice annotation vote judgment judgement decision tag classlabel classid labelid "
     "classification workerlabel crowdlabel selection tags labels",
-    "rating grade value score result output prediction",
+    "rating grade mark value score result output prediction",
 )
 _GOLD = (
     "goldlabel goldanswer golden goldstandard groundtruth truelabel trueclass gt correctanswer correctlabel ytrue",
@@ -69,8 +69,8 @@ _NAMES = {
     "worker": (
         "worker annotator judge labeler",
         "workerid annotatorid judgeid labelerid labeller labellerid rater raterid coder coderid performer performerid "
-        "contributor contributorid reviewer reviewerid assessor assessorid evaluator evaluatorid expert expertid "
-        "toloker tolokerid turker turkerid",
+        "contributor contributorid reviewer reviewerid assessor assessorid grader graderid evaluator evaluatorid "
+        "expert expertid toloker tolokerid turker turkerid",
         "user userid username participant participantid respondent respondentid annotatedby",
         "labelingfunction labellingfunction lf",
         "model modelid modelname classifier llm",

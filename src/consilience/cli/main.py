@@ -173,12 +173,12 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
     options=f"output report save {PRINTING}",
     columns="item worker label wide settings sequence position weight order gold_column ignore",
     answers=(
-        "format separator classes ordered positions drop_missing rescale duplicates abstain background "
+        "format kind separator classes ordered positions drop_missing rescale duplicates abstain background "
         "normalise block source_kind items"
     ),
     known_labels="gold ignore_gold",
     content_and_graph="content features item_prior graph knn k",
-    model="model estimation prior calibration label_by max_iter seed",
+    model="model estimation prior calibration label_by average scale max_iter seed",
     outputs="workers_report disagreements undecided no_answers all_workers",
     size="memory store resume engine threads scheduler",
 )

@@ -41,10 +41,13 @@ from .files import Display, check_outputs, check_page, finish, name_page, write_
 SEVERAL, ALONE = "several questions", "results without labels"
 
 
-def open_labels(path: str) -> tuple[Any, bool]:
-    """A saved model of labels, and whether it is of several questions; a ranking, say, is an error."""
+def open_labels(path: str, *, or_updated: bool = False) -> tuple[Any, bool]:
+    """A saved model of labels, and whether it is of several questions; a ranking, say, is an error.
+
+    With `or_updated` it may be any model to which answers can be added.
+    """
     loaded = load(path)
-    if isinstance(loaded, Standalone):
+    if isinstance(loaded, Standalone) and not (or_updated and hasattr(loaded, "update")):
         problem = f"{path!r} holds a {type(loaded).__name__}, which has no labels."
         raise InputError(problem, "Compute it again, from all answers.")
     return loaded, isinstance(loaded, Questions)
@@ -52,7 +55,7 @@ def open_labels(path: str) -> tuple[Any, bool]:
 
 def mark_labels(model: Any, labels: pa.Table) -> pa.Table:
     """Labels of a model as a table is written: sets of tags as text."""
-    return labels if isinstance(model, Questions) else model.result_.kind.mark(labels)
+    return labels if isinstance(model, Questions | Standalone) else model.result_.kind.mark(labels)
 
 
 def run_update(model: str, source: str | None, **typed: Any) -> None:
@@ -65,10 +68,10 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
     with Display() as display:
         display.say("Loading")
         version = describe_state(model) if os.path.exists(model) else None  # `load` tells that it is not there
-        fitted, several = open_labels(model)
-        before = getattr(fitted, "comparison_", None)
-        if several:
-            refuse(SEVERAL, "graph", "changes", "label_by", "content")
+        fitted, several = open_labels(model, or_updated=True)
+        before, alone = getattr(fitted, "comparison_", None), isinstance(fitted, Standalone)
+        if several or alone:
+            refuse(SEVERAL if several else ALONE, "graph", "changes", "label_by", "content")
         else:
             fitted.set_params(**given({"label_by": options.label_by}))
             check_answers(fitted.result_)
@@ -77,11 +80,11 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
         inputs = [source, graph, content, *gold, *([model] if options.save else [])]
         check_outputs([options.output, options.changes, options.workers_report], [save, options.report], inputs)
         display.say("Fitting")
-        more = {} if several else {"graph": graph}
+        more = {} if several or alone else {"graph": graph}
         fitted.update(source, gold=list(gold) or None, duplicates=options.duplicates, **more)
         shown = in_arrow(fitted)
-        changed: Any = None if several else shown.changes()
-        workers = pa.table(shown.worker_report()) if several else sort_workers(shown)
+        changed: Any = None if several or alone else shown.changes()
+        workers = pa.table(shown.worker_report()) if several or alone else sort_workers(shown)
         display.say("Writing")
         if options.save is None and describe_state(model) != version:
             raise InputError(
@@ -99,7 +102,10 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
             (options.report, lambda path: write_report(shown, path, content, *about)),
         )
     title = f"Update of {fit_text(model, 60)}"
-    document = describe_questions(shown, title) if several else describe_update(shown, changed, before, title)
+    if alone:
+        document = shown.overview(title)
+    else:
+        document = describe_questions(shown, title) if several else describe_update(shown, changed, before, title)
     finish(document, [Fact("source", "", source or model)], files, ("Written", "nothing"), started)
 
 
@@ -201,6 +207,7 @@ _LISTED = (
     *(Column(name, name) for name in ("left", "right", "text", "worker")),
     Column("fused_label", "fused label"),
     Column("label", "label"),
+    *(Column(name, name, "figure") for name in ("value", "low", "high")),
     Column("confidence", "confidence", "figure"),
     Column("entropy", "entropy", "figure"),
     Column("gain", "gain in nats", "figure"),
@@ -223,6 +230,11 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
     if is_single:
         refuse(ALONE, "at_random", "known", "questions", "stop")
+    if is_single and hasattr(loaded, "next_items"):
+        table, kind, advice = loaded.next_items(n), "items", "; fill in its column label"
+        title, order = f"Items of {shown} to ask about next", "By the width of intervals; some drawn at random."
+        fact = ("Order", order)
+    elif is_single:
         table, kind, advice = loaded.next_comparisons(n), "comparisons", "; add a column winner"
         title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")
     elif options.known is not None:

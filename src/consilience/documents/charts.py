@@ -249,11 +249,12 @@ def draw_intervals(
     The table writes numbers in this form, and may have one more column.
     """
     values, table = list[Spec](), list[tuple[str, ...]]()
+    digits = max(4, 3 - math.floor(math.log10(domain[1] - domain[0])))
     for n, (name, value, low, high, remark) in enumerate(rows):
         # A remark is on the side of the interval where there is more room, but not over the names.
         room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
         is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
-        ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
+        ends = {"value": round(value, digits), "low": round(low, digits), "high": round(high, digits)}
         values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
         table.append((name, f"{value:{form}}", f"{low:{form}} to {high:{form}}", *more[n : n + 1]))
     word = None if form.endswith("%") else heads[1].removesuffix(" in levels")

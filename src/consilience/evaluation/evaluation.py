@@ -36,7 +36,10 @@ FIGURES = {
     "brier": ("Brier score", "0 is best, 2 worst"),
     "calibration_error": ("Calibration error", "0 is best"),
     "within_one": ("Within one level", ""),
-    "absolute_error": ("Absolute error", "levels; 0 is best"),
+    "absolute_error": ("Absolute error", "0 is best"),
+    "rmse": ("Root mean squared error", "0 is best"),
+    "correlation": ("Correlation", "Pearson's; 1 is best"),
+    "coverage": ("Intervals that hold", "should be 0.9"),
     "quadratic_kappa": ("Quadratic kappa", "1 is best, 0 is chance"),
     "rank_correlation": ("Rank correlation", "Spearman's; 1 is best"),
 }
@@ -66,6 +69,9 @@ class Evaluation:
         `brier` and `calibration_error`. Of ordered classes also `within_one`, the share of labels that are right, or
         next to the right level; `absolute_error`, by how many levels labels are off; `quadratic_kappa`, and
         `rank_correlation`. Of tags of tokens also `n_invalid_transitions`: steps of the labels that IOB2 forbids.
+
+        Of values: `absolute_error` and `rmse`, by how much they are off; `correlation` with the known ones; `coverage`,
+        the share of 90 % intervals that hold.
 
         Of sets of tags: `n_items` with a fused and a known set, and `n_unanswered` without the former; `exact`, the
         share of sets that are right as a whole; `mean_confidence` of the sets; `calibration_error` of single tags.

@@ -38,9 +38,11 @@ from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..models.base import Model
 from ..models.opening import split_gold
 from ..models.questions import Questions
+from ..numbers.measurement import Measurement
 from ..options import check_truth, is_among, split_by_question
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation
+from .numbers import are_values, evaluate_values
 from .rankings import evaluate_ranking
 from .spans import evaluate_spans, open_both
 from .tags import are_sets, evaluate_sets
@@ -146,12 +148,14 @@ def evaluate(
         answered = {} if given_answers is None else given_answers.columns
         if vocabularies.positions is not None and ordered is not False:
             ordered, classes = True, vocabularies.classes.tolist() if classes is None else classes
+    if isinstance(labels, Measurement):
+        answered = labels.result_.columns
     if are_sets(labels, separator):
         return evaluate_sets(labels, gold, separator, answered)
 
     # The rows of both that have a label, with their keys.
     roles = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    frame = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
+    frame = labels.to_frame() if isinstance(labels, (Model, Measurement)) else open_path(labels)
     table = open_frame(frame, "the table of labels").prefer(roles)
     paired = sequence is not None or position is not None or table.has_sequences()
     parts = [] if paired else name_composite(answered)
@@ -168,6 +172,9 @@ def evaluate(
                 keyword=role,
             )
     sides = _read_side(table, paired, False), _read_side(opened, paired, True)
+    if are_values(table):
+        (table, keys, _), (known_table, known_keys, known_labels) = sides
+        return evaluate_values(table, known_labels, _match(table, keys, known_table, known_keys, known_labels))
     return compare_labels(*sides, normalise, bool(ordered), classes)
 
 

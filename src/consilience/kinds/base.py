@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..answers.answers import Answers
-from ..answers.classes import FEWEST_LABELS, are_measured
+from ..answers.classes import are_measured
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.graph import Graph
 from ..answers.items import LEAVE_OUT, find_strange
@@ -156,7 +156,7 @@ class Kind(ABC, Generic[Brought]):
         if not gold:
             return None
         name, results = shorten(answers.columns.get("gold", "gold")), self.results
-        strange = find_strange(answers, to_column(list(gold.values())))
+        strange = self.find_strange(answers, list(gold.values()))
         if strange:
             warn_of(
                 f"Column {name} is not used as known {results}: it holds {listing(strange)}, and the classes are "
@@ -177,6 +177,11 @@ class Kind(ABC, Generic[Brought]):
         known = f"{len(gold) * n_items // answers.n_items:,} of {plural(n_items, 'item')}"
         warn_of(f"Column {name} holds known {results} of {known}. They are used as gold.", LEAVE_OUT)
         return gold
+
+    @classmethod
+    def find_strange(cls, answers: Answers, known: list[object]) -> list[object]:
+        """The known labels that cannot be so."""
+        return find_strange(answers, to_column(known))
 
     def spread_known(self, gold: object, names: Mapping[str, str]) -> object:  # noqa: ARG002
         """Known labels in the user's form as models take them, where only the kind of a fit is there.
@@ -287,13 +292,13 @@ class TableKind(Kind[Answers]):
     @classmethod
     def to_answers(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """The answers themselves."""
-        if brought.n_labels >= FEWEST_LABELS and are_measured(brought):
+        if are_measured(brought):
             name = shorten(brought.columns.get("label", "label"))
             warn_of(
                 f"The labels in {name} are {brought.n_labels:,} different numbers. Each is treated as a class of its "
                 "own; their order is not used.",
                 Sentence("If another column holds the labels, name it with {label}."),
-                "If they are scores, bin them into a few classes first.",
+                Sentence("If they are numbers, such as marks, fuse them with {kind}.", kind="numbers"),
             )
         return cls(brought.origin, brought.columns.get("label")), brought
 

@@ -16,6 +16,7 @@ MODELS = {
     "hidden-markov": "models.hidden_markov.HiddenMarkov",
     "markov-field": "models.markov_field.MarkovField",
     "tags": "models.tag_sets.TagSets",
+    "measurement": "numbers.measurement.Measurement",
 }
 # What else files may hold.
 OTHERS = {"bradley-terry": "rankings.bradley_terry.BradleyTerry", "questions": "models.questions.Questions"}

@@ -61,18 +61,18 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
 class FromResult(Generic[Value]):
     """An attribute of a fitted model, which reads from its result; None where the fit had nothing to say of it."""
 
-    def __init__(self, read: Callable[[Result], Value], doc: str) -> None:
+    def __init__(self, read: Callable[[Any], Value], doc: str) -> None:
         self.read = read
         self.__doc__ = doc
 
     @overload
     def __get__(self, model: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, model: Model, owner: type) -> Value: ...
-    def __get__(self, model: Model | None, owner: type) -> Self | Value:
+    def __get__(self, model: Fitted[Any], owner: type) -> Value: ...
+    def __get__(self, model: Fitted[Any] | None, owner: type) -> Self | Value:
         return self if model is None else self.read(model.result_)
 
-    def __set__(self, model: Model, value: object) -> None:
+    def __set__(self, model: Fitted[Any], value: object) -> None:
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
 
 
@@ -188,7 +188,8 @@ class Model(Fitted[Result], LabelEstimator):
 
     def fit_predict(self, responses: object, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
-        return self.fit(responses, **given).labels_
+        labels: Values = self.fit(responses, **given).labels_
+        return labels
 
     def _apply(
         self,
@@ -905,8 +906,11 @@ class Standalone(Fitted[estimator.FittedResult]):
         frame library of tables.
     charts : dict
         What draws each chart of a result, by name; the first one is the default.
+    page_title : str
+        What the report is called if nothing else is said.
     """
 
+    page_title: ClassVar[str] = "Results"
     result_type: ClassVar[Any]
     charts: ClassVar[Mapping[str, Callable[[Any], Chart | None]]] = {}
     findings_: list[Finding]

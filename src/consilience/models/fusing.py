@@ -180,7 +180,7 @@ def open_questions(
 def fuse_prepared(
     names: Sequence[str | None],
     opening: Callable[[Any], Prepared],
-    model: str | Model,
+    model: str | Model | Standalone[Any],
     engine: Any,
     callback: Callable[[Progress], object] | None,
     features: Any,
@@ -215,7 +215,11 @@ def fuse_prepared(
 
 
 def choose_estimator(
-    prepared: Prepared, model: str | Model, parameters: Mapping[str, Any], engine: Engine, is_one_of_several: bool
+    prepared: Prepared,
+    model: str | Model | Standalone[Any],
+    parameters: Mapping[str, Any],
+    engine: Engine,
+    is_one_of_several: bool,
 ) -> tuple[Any, Answers, Graph | None, Given]:
     """The model to fuse by, the answers and the graph that it is fitted to, and known fields of the result.
 
@@ -237,10 +241,10 @@ def choose_estimator(
     elif is_auto:
         model = "markov-field"
     is_named = isinstance(model, str)
-    if not isinstance(model, Model) and not (is_named and model in MODELS):
+    if not isinstance(model, (Model, Standalone)) and not (is_named and model in MODELS):
         known = ", ".join(repr(name) for name in ("auto", *MODELS))
         raise parameter_error("model", "fuse", f"one of {known}, or a model", model)
-    maker = type(model) if isinstance(model, Model) else model_class(model)
+    maker = model_class(model) if isinstance(model, str) else type(model)
     defaults = list_defaults(maker)
     for name in given.keys() - defaults.keys():
         other = next(each for each in MODELS if name in list_defaults(model_class(each)))
@@ -251,7 +255,8 @@ def choose_estimator(
             keyword=name,
         )
     may_have_types = "workers" in defaults and "workers" not in given and given.get("estimation") != "em"
-    if isinstance(model, Model):
+    chosen: Any
+    if not isinstance(model, str):
         chosen = renew(model, **given)
     else:
         if model == "hidden-markov" and looks_iob2(answers.classes):

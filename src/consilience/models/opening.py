@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers.answers import Answers
+from ..answers.classes import are_measured
 from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
-from ..errors import InputError, ParameterError, Python, Sentence, listing, warn_of
+from ..errors import InputError, LabelWarning, ParameterError, Python, Sentence, listing, quietly, shorten, warn_of
 from ..kinds import find_kind, need_kind, read_rows
-from ..kinds.base import FUSED, TABLE, AnyKind
+from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
 class Prepared(NamedTuple):
@@ -54,6 +56,7 @@ def prepare(
     gold: Any = None,
     columns: Mapping[str, Any] | None = None,
     block: Any = None,
+    wanted: str = "labels",
 ) -> Prepared:
     """Open answers, known labels and the graph of their items.
 
@@ -66,16 +69,21 @@ def prepare(
         columns hold for files of known labels too, where these have them.
     block : list, table or path, optional
         As for `fuse`.
+    wanted : str
+        What answers of a table are: "numbers", "labels", or "auto", if their labels tell.
     """
     from ..formats.reading import open_paths
     from ..formats.sources import as_graph, open_known
 
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
-    opened = open_answers(source, **(columns or {}))
+    with quietly(LabelWarning) if wanted == "numbers" else nullcontext():
+        opened = open_answers(source, **(columns or {}))
     kind_of_source = need_kind(opened)
     if gold is not None and gold is not False:
         opened, gold = kind_of_source.take_known(opened, gold, open_known)
+    if wanted != "labels":
+        kind_of_source = choose_kind(kind_of_source, opened, wanted)
     kind, answers = kind_of_source.to_answers(opened)
     blocked, n_blocked = None, None
     if block is not None:
@@ -99,6 +107,26 @@ def prepare(
         gold = kind.spread_known(known, answers.columns)
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, kind, blocked, n_blocked)
+
+
+def choose_kind(kind: type[AnyKind], opened: Any, wanted: str) -> type[AnyKind]:
+    """The kind of answers that may be numbers. If nobody said that they are, a warning tells."""
+    from ..kinds.numbers import NumbersKind
+
+    if kind is not TableKind and wanted == "numbers":
+        raise InputError(f"These are {kind.title}, and no numbers.", Sentence("Leave out {kind}."), keyword="kind")
+    if kind is not TableKind or (wanted == "auto" and not are_measured(opened)):
+        return kind
+    if wanted == "auto":
+        name = shorten(opened.columns.get("label", "label"))
+        warn_of(
+            f"The answers in {name} are {opened.n_labels:,} different numbers. They are fused as numbers: each item "
+            "gets a value.",
+            Sentence("If they are classes, use {kind}.", kind="labels"),
+            Sentence("To silence this warning, use {kind}.", kind="numbers"),
+            keyword="kind",
+        )
+    return NumbersKind
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:

@@ -465,6 +465,7 @@ class BradleyTerry(Standalone[Ranking]):
     ['a', 'b', 'c']
     """
 
+    page_title: ClassVar[str] = "Ranking"
     result_type: ClassVar[Any] = Ranking
     charts: ClassVar[Any] = RANKING_CHARTS
 

@@ -1,4 +1,4 @@
-"""Simulated projects of other kinds: spans in made-up texts, sets of tags, and verdicts on pairs of candidates."""
+"""Simulated projects of other kinds: spans in made-up texts, sets of tags, verdicts on pairs of candidates, numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..answers.answers import Answers
 from ..answers.columns import Indices, objects
 from ..errors import parameter_error
 from ..kernels import Floats, Truths
@@ -363,3 +364,90 @@ def comparisons(
     pair, who, about = (left.astype(np.int32), right.astype(np.int32)), judge.astype(np.int32), item.astype(np.int32)
     data = Comparisons(*pair, verdict, who, candidates, judges, item=about, columns=columns)
     return ComparisonSimulation(data, scores, discrimination, position)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSimulation:
+    """Numbers of workers, and what is behind them.
+
+    Attributes
+    ----------
+    responses : Answers
+        The answers, whose labels are numbers.
+    truth : ndarray of shape (n_items,)
+        The true values.
+    bias, spread : ndarray of shape (n_workers,)
+        How much higher each worker answers, and the standard deviation of the errors.
+    careless : ndarray of shape (n_workers,)
+        Whose answers have nothing to do with the items.
+    """
+
+    responses: Answers
+    truth: Floats
+    bias: Floats
+    spread: Floats
+    careless: Truths
+
+
+def numbers(
+    n_items: int = 300,
+    n_workers: int = 30,
+    answers_per_item: int = 3,
+    *,
+    bias: float = 0.6,
+    spread: tuple[float, float] = (0.3, 1.5),
+    careless: float = 0.1,
+    middle: float = 50.0,
+    scale: float = 15.0,
+    seed: int = 0,
+) -> NumberSimulation:
+    """Draw numbers that workers give to items: marks of harsh, lenient, sloppy and careless graders.
+
+    True values are normal. A worker says the true value, plus a bias, plus a normal error. Careless workers say
+    anything within three standard deviations of the middle.
+
+    Parameters
+    ----------
+    n_items, n_workers, answers_per_item : int
+        Sizes; who answers about an item is drawn.
+    bias : float
+        The standard deviation of biases, in units of that of the true values.
+    spread : (float, float)
+        The least and the largest standard deviation of a worker's errors, in the same units.
+    careless : float
+        The share of workers who are careless.
+    middle, scale : float
+        Mean and standard deviation of the true values.
+    seed : int
+        Same seed, same project.
+
+    Returns
+    -------
+    NumberSimulation
+        With `responses`, `truth`, `bias`, `spread` and `careless`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> project = cs.simulate.numbers(seed=4)
+    >>> fused = cs.fuse(project.responses, kind="numbers")
+    >>> print(f"{np.corrcoef(fused.values_, project.truth)[0, 1]:.2f}")
+    0.87
+    """
+    check_numbers(whole(1), n_items=n_items, n_workers=n_workers, answers_per_item=answers_per_item)
+    check_numbers(whole(0), seed=seed)
+    check_numbers(number(0), bias=bias, least_spread=spread[0], largest_spread=spread[1], scale=scale)
+    check_numbers(SHARE, careless=careless)
+    if answers_per_item > n_workers:
+        raise parameter_error("answers_per_item", "simulate", f"at most n_workers={n_workers}", answers_per_item)
+    truths, people, errors = np.random.default_rng(seed).spawn(3)
+    truth = truths.normal(size=n_items)
+    worker = np.argsort(people.random((n_items, n_workers)), axis=1)[:, :answers_per_item].ravel()
+    biases, spreads = bias * people.normal(size=n_workers), people.uniform(*spread, n_workers)
+    lost = np.zeros(n_workers, bool)
+    lost[people.permutation(n_workers)[: round(careless * n_workers)]] = True
+    item = np.repeat(np.arange(n_items), answers_per_item)
+    said = truth[item] + biases[worker] + spreads[worker] * errors.normal(size=len(item))
+    said = middle + scale * np.where(lost[worker], errors.uniform(-3, 3, len(item)), said)
+    table = {"item": item, "worker": worker, "label": said}
+    return NumberSimulation(Answers.from_frame(table), middle + scale * truth, scale * biases, scale * spreads, lost)
