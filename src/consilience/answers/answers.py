@@ -549,6 +549,11 @@ class Answers:
         return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
     @cached_property
+    def label_counts(self) -> Floats:
+        """How often each label was said, by how much answers count."""
+        return count_codes(self.label, self.n_labels, self.amount)
+
+    @cached_property
     def item_hashes(self) -> NDArray[np.uint64]:
         """A hash of what identifies each item, by which items are drawn."""
         from .random_choices import hash_items
@@ -629,10 +634,7 @@ class Answers:
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
-        if self.soft is None:
-            votes = count_codes(self.label, self.n_labels, self.amount)
-        else:
-            votes = self.soft.sum(axis=0, dtype=np.float64)
+        votes = self.label_counts if self.soft is None else self.soft.sum(axis=0, dtype=np.float64)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
         total = shares.sum()

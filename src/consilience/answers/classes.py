@@ -461,7 +461,7 @@ def doubt_silence(r: Answers) -> DataWarning | None:
         return None
     # How many workers only ever say one label, of those for whom it would be no chance.
     n_answers = count_codes(r.worker, r.n_workers)
-    share = count_codes(r.label, r.n_labels) / max(r.n_responses, 1)
+    share = (r.label_counts if r.amount is None else count_codes(r.label, r.n_labels)) / max(r.n_responses, 1)
     counts, place = np.unique(n_answers, return_inverse=True)
     chance = np.array([np.sum(share**count) for count in counts.tolist()])[place]
     judged = (n_answers >= FEWEST_TO_JUDGE) & (chance < CHANCE)

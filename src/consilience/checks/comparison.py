@@ -26,6 +26,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,7 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..answers.classes import find_set_labels
 from ..answers.graph import Graph
-from ..answers.random_choices import hide_answers
+from ..answers.random_choices import hide_answers, sample_items
 from ..engines import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
@@ -48,17 +50,17 @@ from ..inference.hidden_answers import (
     mean_and_error,
 )
 from ..inference.labels import find_tied
-from ..inference.observations import HIDDEN, Observations
+from ..inference.observations import HIDDEN, MOST_ANSWERS, Observations
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.rows import shrink_rows
 from ..kernels import Floats
-from ..limits import release_mapped
+from ..limits import release_mapped, side_by_side
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_model, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
-from ..results.result import FitResult, Labels, weigh_copies
+from ..results.result import FitResult, weigh_copies
 from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
@@ -78,7 +80,8 @@ def compare_with_vote(
         # A copy would give away what is hidden from another: they count once together, in the vote as well.
         used = weigh_copies(fit, r, np.arange(r.n_workers))
         level = "ordinal" if used.is_ordered else "nominal"
-        alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
+        few = used.n_responses <= MOST_ANSWERS
+        alpha = krippendorff_interval(used if few else used.about(sample_items(used, MOST_ANSWERS, seed=0)), level)
         release_mapped()
         vote = take_vote(Observations(r, observations.gold), engine)
         fair = vote if used is r else take_vote(Observations(used, observations.gold), engine)
@@ -87,16 +90,40 @@ def compare_with_vote(
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
-    n_differ, n_right, n_top = 0.0, 0.0, 0.0
-    for first in range(0, n_items, ITEMS_AT_ONCE):
-        run = slice(first, first + ITEMS_AT_ONCE)
-        tied = find_tied(vote.labels.posterior[run])
-        chances = tied / tied.sum(axis=1, keepdims=True)
-        n_differ += float(np.sum(1 - chances[np.arange(len(chances)), labels.codes[run]]))
-        n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
-        n_top += float(chances[:, n_labels.argmax()].sum())
+    n_votes = np.diff(r.offsets)
+    if (r.class_of_label < 0).any():
+        n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+    # Items that may show what the fit keeps: those with two votes, whose label is not known.
+    may_show = n_votes > 1 if observations.gold is None else (n_votes > 1) & (observations.gold.codes < 0)
+
+    def compare_items(start: int, stop: int) -> list[tuple[Any, Any, Any]]:
+        """Sums over runs of items, one by one: at how many labels differ, the vote is right and says the top class.
+
+        Further those over items that all of their workers give to a class: how many there are, and how many of these
+        have this label, (K,) each.
+        """
+        sums = []
+        for number in range(start, stop):
+            run = slice(number * ITEMS_AT_ONCE, (number + 1) * ITEMS_AT_ONCE)
+            codes, shares = labels.codes[run], vote.labels.posterior[run]
+            tied = find_tied(shares)
+            chances = tied / tied.sum(axis=1, keepdims=True)
+            figures = (
+                np.sum(1 - chances[np.arange(len(chances)), codes]),
+                np.einsum("nk,nk->", chances, labels.posterior[run]),
+                chances[:, n_labels.argmax()].sum(),
+            )
+            agreed = (reduce(np.maximum, shares.T) > 1 - 1e-9) & may_show[run]
+            voted = vote.labels.codes[run][agreed]
+            kept = voted[codes[agreed] == voted]
+            by_class = np.stack([np.bincount(each, minlength=len(n_labels)) for each in (voted, kept)])
+            sums.append((np.array(figures), by_class[0], by_class[1]))
+        return sums
+
+    parts = chain.from_iterable(side_by_side(compare_items, -(-n_items // ITEMS_AT_ONCE), 4))
+    (n_differ, n_right, n_top), n_agreed, n_kept = (sum(each) for each in zip(*parts, strict=True))
     release_mapped()
-    kept = share_kept(observations, vote.labels, labels.codes)
+    kept = np.where(n_agreed >= UNANIMOUS, n_kept / np.maximum(n_agreed, 1), np.nan)
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
     accuracy, calibration = (
@@ -114,10 +141,10 @@ def compare_with_vote(
     comparison = Comparison(
         n_items=n_items,
         # As expected over random ties; at least one if there are any: 0 means that all labels are those of the vote.
-        n_differ=max(round(n_differ), int(n_differ > 1e-9)),
-        expected_gain=accuracy - n_right / n_items,
+        n_differ=max(round(float(n_differ)), int(n_differ > 1e-9)),
+        expected_gain=accuracy - float(n_right) / n_items,
         top_share=float(n_labels.max() / n_items),
-        vote_top_share=n_top / n_items,
+        vote_top_share=float(n_top / n_items),
         kept_share=1.0 if lost is None else float(kept[lost]),
         lost=lost,
         blind_accuracy=calibrated.blind_accuracy if calibrated is not None and calibration.n_gold else accuracy,
@@ -173,24 +200,6 @@ def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     if comparison.by_chance:
         return "the answers show no signal"
     return "one class takes the items of others" if comparison.collapsed else ""
-
-
-def share_kept(observations: Observations, vote: Labels, codes: NDArray[np.int64]) -> Floats:
-    """Of the items that all of their workers give to a class, the share with this label, (K,).
-
-    An item with one vote is none, nor is one of known label; nan for classes with too few of them.
-    """
-    r, n_classes = observations.responses, len(vote.classes)
-    n_votes = np.diff(r.offsets)
-    if (r.class_of_label < 0).any():
-        n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
-    agreed = (vote.posterior.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
-    if observations.gold is not None:
-        agreed &= observations.gold.codes < 0
-    voted = vote.codes[agreed]
-    n_agreed = np.bincount(voted, minlength=n_classes)
-    n_kept = np.bincount(voted[codes[agreed] == voted], minlength=n_classes)
-    return np.where(n_agreed >= UNANIMOUS, n_kept / np.maximum(n_agreed, 1), np.nan)
 
 
 def find_hidden(

@@ -205,9 +205,11 @@ def _write_parquet(tables: Iterable[pa.Table], path: str) -> None:
     from pyarrow import parquet
 
     def open_writer(sink: Any, schema: pa.Schema) -> Any:
-        # Probabilities are hardly ever the same, and a dictionary of them only takes time.
-        repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
-        return parquet.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated)
+        # Probabilities are hardly ever the same: to look for equal ones, or to compress them, saves little room.
+        numbers = [field.name for field in schema if pa.types.is_floating(field.type)]
+        repeated = [name for name in schema.names if name not in numbers]
+        codecs = dict.fromkeys(repeated, "zstd") | dict.fromkeys(numbers, "none")
+        return parquet.ParquetWriter(sink, schema, compression=codecs, use_dictionary=repeated)
 
     _write_arrow(tables, path, open_writer)
 

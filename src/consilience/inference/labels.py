@@ -26,7 +26,7 @@ from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..errors import ParameterError, Sentence, listing
 from ..kernels import Floats
-from ..limits import allocate
+from ..limits import allocate, side_by_side
 from . import ITEMS_AT_ONCE
 from .em import Problem, place
 from .observations import Observations
@@ -147,11 +147,15 @@ def label_votes(
     if label_by == "median":
         return choose_labels(shares, label_by)
     chosen, is_tied = np.empty(len(shares), np.int64), np.empty(len(shares), bool)
-    for first in range(0, len(shares), ITEMS_AT_ONCE):
-        run = slice(first, first + ITEMS_AT_ONCE)
-        tied = find_tied(shares[run])
-        chosen[run] = tied.argmax(axis=1)
-        is_tied[run] = reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1
+
+    def choose(start: int, stop: int) -> None:
+        for first in range(start, stop, ITEMS_AT_ONCE):
+            run = slice(first, min(first + ITEMS_AT_ONCE, stop))
+            tied = find_tied(shares[run])
+            chosen[run] = tied.argmax(axis=1)
+            is_tied[run] = reduce(add, tied.T, np.zeros(len(tied), np.int32)) > 1
+
+    side_by_side(choose, len(shares))
     if ties == "random":
         several = np.flatnonzero(is_tied)
         of_items, of_classes = hash_items(keys, several), hash_ids(classes)

@@ -213,19 +213,21 @@ def count_without(
     weight: Floats,
     owner: Integers,
     judged: Truths,
-    log_posterior: Floats,
-    log_answers: Floats,
+    posterior: Floats,
+    place: Rows,
+    quotients: Floats,
     out: Floats,
     pairs: Floats,
     scratch: Floats,
 ) -> None:
     """Add out[r, k] += w p_k for each worker's answer to each item i that is judged; p is without that worker.
 
-        log p_k = log_posterior[i, k] - sum_j log_answers[j, k] + constant,    sum_k p_k = 1
+        p_k = posterior[i, k] prod_j quotients[place[j], k] * constant,    sum_k p_k = 1
 
-    The sum is over the worker's answers j to the item, which are in a row: one, or more if an answer is spread over
+    The product is over the worker's answers j to the item, which are in a row: one, or more if an answer is spread over
     labels. w is the sum of their weights, and r the row of the heaviest. `owner` is the worker of each row. What the
-    posterior rules out stays so. Unless `pairs` (K, K) is empty, pairs[k, h] += w p_k p_h. `scratch` is (K,).
+    posterior rules out stays so. Quotients are 1 or more, and can be multiplied. Unless `pairs` (K, K) is empty,
+    pairs[k, h] += w p_k p_h. `scratch` is (K,).
     """
     n_classes = out.shape[1]
     for i in range(offsets.size - 1):
@@ -236,23 +238,19 @@ def count_without(
             last = first + 1
             while last < offsets[i + 1] and owner[codes[last]] == owner[codes[first]]:
                 last += 1
-            heaviest, total, top = first, 0.0, -np.inf
+            heaviest, total, mass = first, 0.0, 1.0
             for k in range(n_classes):
-                scratch[k] = log_posterior[i, k]
+                scratch[k] = posterior[i, k]
             for j in range(first, last):
                 w = weight[j] if weight.size > 0 else 1.0
                 total += w
                 if weight.size > 0 and w > weight[heaviest]:
                     heaviest = j
+                scale = 1.0 / mass
+                mass = 0.0
                 for k in range(n_classes):
-                    if scratch[k] > -np.inf:
-                        scratch[k] -= log_answers[j, k]
-            for k in range(n_classes):
-                top = max(top, scratch[k])
-            mass = 0.0
-            for k in range(n_classes):
-                scratch[k] = np.exp(scratch[k] - top)
-                mass += scratch[k]
+                    scratch[k] *= quotients[place[j], k] * scale
+                    mass += scratch[k]
             for k in range(n_classes):
                 out[codes[heaviest], k] += total * scratch[k] / mass
             for k in range(len(pairs)):

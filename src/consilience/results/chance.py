@@ -61,18 +61,19 @@ A bias is relative to the crowd, and reported as the mean of :math:`b - \mu` wit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
 from ..answers.answers import Block
-from ..inference import log_of, sum_by
+from ..inference import sum_by
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..inference.workers.rows import RowCounts, of_answers
-from ..kernels import Floats, Truths, freeze
+from ..kernels import Floats, Truths, freeze, read_only
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9
@@ -85,7 +86,7 @@ SHARE_PRIOR, SHARE_START, ROUNDS = (0.5, 4.5), 0.1, 10
 # Probabilities nearer to 0 or 1 than this are rounded, and count as such.
 LEAST_CHANCE = 1e-9
 # Smaller probabilities are rounding errors, or nothing.
-ROUNDING, TINY = 1e-15, 1e-300
+ROUNDING, TINY, LEAST_LOG, MOST_LOG = 1e-15, 1e-300, -1e300, 345.0
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
 
@@ -131,13 +132,16 @@ def count_by_others(
         there, place = np.unique(worker, return_inverse=True)
         sums = [sum_by(place, weight * each, len(there)) for each in (1.0, by_others, by_chance)]
         return (there, np.stack(sums, axis=1)), pairs
-    logs = log_of(posterior)
     if len(block.anchor):
-        logs = logs - block.anchor  # it holds the worker's own vote
-    logs, spoken = (np.ascontiguousarray(each) for each in (logs, workers.log_answers(block, log_weights)))
+        # It holds the worker's own vote.
+        posterior = posterior / np.exp(block.anchor - block.anchor.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+    rows, logs = workers.find_logs(block, log_weights)
+    # How much more probable each class is without the answer, relative to the class that the answer speaks for.
+    quotients = np.exp(np.minimum(np.maximum(reduce(np.maximum, logs.T), LEAST_LOG)[:, None] - logs, MOST_LOG))
     owner = block.rows // (workers.n_rows // workers.n_workers)
     counts, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
-    given = freeze(owner), freeze(judged.copy()), freeze(logs), freeze(spoken)
+    given = freeze(owner), freeze(judged.copy()), read_only(np.ascontiguousarray(posterior)), rows, freeze(quotients)
     count_without(block.codes, block.offsets, block.amount, *given, counts, pairs, scratch)
     return (block.rows, counts), pairs
 

@@ -109,7 +109,7 @@ def conclude(
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
-    said = count_codes(r.label, r.n_labels) > 0
+    said = (r.label_counts if r.amount is None else count_codes(r.label, r.n_labels)) > 0
     meant[r.class_of_label[said & (r.class_of_label >= 0)]] = True
     if earlier is not None:
         meant |= earlier.meant > 0
