@@ -11,12 +11,11 @@ Relies on DeepEval 4. A file is one run: a system, called as the file where ther
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pyarrow as pa
 
 from . import Codec, files
-from .logs import Log, expect, open_parts, peek_keys
+from .logs import Log, Reading, join_content, open_parts, peek_keys
 
 _TITLE = "DeepEval"
 _CASES = ("testCases", "conversationalTestCases")
@@ -32,28 +31,22 @@ def _recognise(head: bytes, _path: str) -> bool:
 def _read(path: str, _wanted: object) -> pa.Table:
     log = Log(path, _TITLE, ("sample", "system", "run"))
     for file in files.list_inputs(path):
-        seen: Counter[str] = Counter()
+        seen, reading = Counter[str](), Reading(_TITLE, file)
         for name, line, case in open_parts(file, *_ARRAYS):
             if name not in _ARRAYS:
                 continue
-            with expect(_TITLE, f"{file}, line {line}", case):
+            with reading.at(line, case):
                 sample = str(case["name"])
                 seen[sample] += 1
                 key = sample, files.stem(file), seen[sample]
-                shown = case.get("input"), case.get("actualOutput")
-                content = "\n→ ".join(each for each in shown if isinstance(each, str)) or None
+                log.begin(key, join_content(case.get("input"), case.get("actualOutput")))
                 for metric in case.get("metricsData") or []:
                     judge, model = str(metric["name"]), str(metric.get("evaluationModel") or "")
                     if metric.get("error"):
-                        log.missing[f"{judge} ({model})" if model else judge, str(metric["error"])] += 1
+                        log.miss(judge, str(metric["error"]), model)
                     else:
-                        log.add(key, judge, _of(metric), model, content=content)
+                        log.add(judge, None if metric.get("success") is None else bool(metric["success"]), model)
     return log.table()
-
-
-def _of(metric: dict[str, Any]) -> Any:
-    success = metric.get("success")
-    return success if success is None else bool(success)
 
 
 DEEPEVAL = Codec(read=_read, recognise=_recognise)

@@ -26,7 +26,7 @@ from ..errors import InputError, first_line, plural, warn_of
 from ..limits import require_memory
 from . import Codec, files
 from .json_lines import Record
-from .logs import Log, expect, open_parts, peek_keys, read_parts
+from .logs import Log, Reading, join_content, open_parts, peek_keys, read_parts
 
 _TITLE = "Inspect AI"
 _ZIP = b"PK\x03\x04"
@@ -99,10 +99,10 @@ def _read(path: str, _wanted: object) -> pa.Table:
     for file in files.list_inputs(path):
         with files.open_input(file) as stream:
             is_archive = stream.read(len(_ZIP)) == _ZIP
-        system = task = ""
+        reading, system, task = Reading(_TITLE, file), "", ""
         judges: dict[str, list[str]] = {}
         for name, line, value in _read_archive(file) if is_archive else open_parts(file, "samples"):
-            with expect(_TITLE, f"{file}, line {line}", value):
+            with reading.at(line, value):
                 if name == "eval":
                     system, task, judges = str(value["model"]), str(value["task"]), _collected(value)
                     runs[system, task] += 1
@@ -123,19 +123,18 @@ def _add(log: Log, key: tuple[Any, ...], sample: Record, judges: dict[str, list[
     prompt = sample.get("input")
     if isinstance(prompt, list):  # a conversation: what was said last
         prompt = prompt[-1].get("content") if prompt and isinstance(prompt[-1], dict) else None
-    shown = [each for each in (prompt, said) if isinstance(each, str)]
-    beside: dict[str, Any] = {"content": "\n→ ".join(shown) or None, "time": sample.get("completed_at")}
+    log.begin(key, join_content(prompt, said), sample.get("completed_at"))
     for name, score in given.items():
         value = score.get("value") if isinstance(score, dict) else None
         if isinstance(value, list) and len(value) == len(judges.get(name, ())):
             for judge, each in zip(judges[name], value, strict=True):
-                log.add(key, judge, each, **beside)
+                log.add(judge, each)
         elif isinstance(value, list):
-            log.missing[name, "one of several failed, unknown which" if name in judges else "a list of values"] += 1
+            log.miss(name, "one of several failed, unknown which" if name in judges else "a list of values")
         elif type(value) is float and value != value and isinstance(score.get("reason"), str):
-            log.missing[name, score["reason"]] += 1
+            log.miss(name, score["reason"])
         else:
-            log.add(key, name, value, **beside)
+            log.add(name, value)
 
 
 INSPECT = Codec(read=_read, recognise=_recognise)

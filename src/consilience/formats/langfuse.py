@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from . import Codec, files
 from .json_lines import Record
-from .logs import Log, expect, open_parts, peek_keys, read_rows, recognise_columns
+from .logs import Log, Reading, open_parts, peek_keys, read_rows, recognise_columns
 
 _TITLE = "Langfuse"
 _NEEDED = ("name", "value", "source")
@@ -35,8 +35,8 @@ def _recognise(head: bytes, _path: str) -> bool:
     return {*_NEEDED, "dataType"} <= first.keys()
 
 
-def _scores(path: str) -> Iterator[tuple[str, Record]]:
-    """All scores, each with its place."""
+def _scores(path: str) -> Iterator[tuple[str, int, Record]]:
+    """All scores, each with its file and line."""
     for file in files.list_inputs(path):
         with files.open_input(file) as stream:
             head = bytes(stream.read(1 << 16)).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -46,27 +46,23 @@ def _scores(path: str) -> Iterator[tuple[str, Record]]:
         is_page = "data" in peek_keys(head)
         for name, line, score in open_parts(file, *(["data"] if is_page else [])):
             if name in ("", "data"):
-                yield f"{files.name_of(file)}, line {line}", score
+                yield file, line, score
 
 
 def _read(path: str, _wanted: object) -> pa.Table:
     log = Log(path, _TITLE, ("item", "observation"))
-    for place, score in _scores(path):
-        with expect(_TITLE, place, score):
+    reading = Reading(_TITLE)
+    for file, line, score in _scores(path):
+        with reading.at(line, score, file):
             subject = score.get("subject") or {}
             places = score.get("traceId"), score.get("sessionId"), score.get("datasetRunId"), subject.get("traceId")
             item = next(filter(None, places), None) or subject["id"]
             observation = score.get("observationId") or (subject.get("kind") == "observation" and subject["id"]) or ""
             source, author = str(score["source"]).lower(), score.get("authorUserId")
             human = source == "annotation"
-            log.add(
-                (str(item), str(observation)),
-                str(score["name"]),
-                _value(score),
-                f"human {author}" if human and author else "human" if human else source,
-                human,
-                time=score.get("timestamp") or None,
-            )
+            who = f"human {author}" if human and author else "human" if human else source
+            log.begin((str(item), str(observation)), time=score.get("timestamp"))
+            log.add(str(score["name"]), _value(score), who, human)
     return log.table()
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..errors import warn_of
 from . import Codec, files
-from .logs import Log, expect, open_parts, peek_keys
+from .logs import Log, Reading, join_content, open_parts, peek_keys
 
 _TITLE = "lm-evaluation-harness"
 _NEEDED = frozenset({"doc_id", "doc", "target", "arguments", "resps", "filtered_resps"})
@@ -36,18 +36,19 @@ def _read(path: str, _wanted: object) -> pa.Table:
         name = _NAME.fullmatch(os.path.basename(file))
         task = name[1] if name else files.stem(file)
         system = os.path.basename(os.path.dirname(os.path.abspath(file)))
+        reading = Reading(_TITLE, file)
         for _, line, sample in open_parts(file):
-            with expect(_TITLE, f"{file}, line {line}", sample):
+            with reading.at(line, sample):
                 key = int(sample["doc_id"]), system, task
                 prompt = (sample["arguments"].get("gen_args_0") or {}).get("arg_0")
-                said = sample["filtered_resps"][:1]
-                content = "\n→ ".join(each for each in (prompt, *said) if isinstance(each, str)) or None
+                log.begin(key, join_content(prompt, *sample["filtered_resps"][:1]))
+                source = str(sample.get("filter") or "")
                 for metric in sample.get("metrics") or sample.keys() - _OTHERS:
                     value = sample.get(metric)
                     if isinstance(value, (list, dict)):
                         lists[metric] = None
                     else:
-                        log.add(key, metric, value, str(sample.get("filter") or ""), content=content)
+                        log.add(metric, value, source)
     if lists:
         warn_of(f"Not used of {path!r}: {', '.join(lists)}, which have no value for a single sample.")
     return log.table(apart=True)

@@ -13,15 +13,16 @@ import io
 import json
 import math
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ..answers.columns import spell_surrogates
-from ..errors import InputError, first_line, listing, plural, shorten, warn_of
+from ..errors import ConsilienceError, InputError, first_line, listing, plural, shorten, warn_of
 from . import files
 from .reading import ITEM, QUESTIONS
 
@@ -61,6 +62,8 @@ class _Text:
 
     def sign(self) -> str:
         """The next character that is no white space; nothing at the end."""
+        if self.text[self.at : self.at + 1] > " ":
+            return self.text[self.at]
         while True:
             end = _WHITE.match(self.text, self.at).end()  # type: ignore[union-attr]
             self.line += self.text.count("\n", self.at, end)
@@ -120,15 +123,17 @@ def read_parts(stream: Any, place: str, *arrays: str) -> Iterator[tuple[str, int
     """
     text = _Text(stream, place)
 
+    def elements(name: str) -> Iterator[tuple[str, int, Any]]:
+        goes_on = text.begins("[", "]")
+        while goes_on:
+            value = text.value()
+            yield name, text.line, value
+            goes_on = text.goes_on("]")
+
     def walk(name: str) -> Iterator[tuple[str, int, Any]]:
         opening = text.sign()
-        is_split = name in arrays or (not name and not arrays)
-        if opening == "[" and is_split:
-            goes_on = text.begins("[", "]")
-            while goes_on:
-                value = text.value()
-                yield name, text.line, value
-                goes_on = text.goes_on("]")
+        if opening == "[" and name in arrays:
+            yield from elements(name)
         elif opening == "{" and any(each.startswith(f"{name}." if name else "") for each in arrays if each != name):
             goes_on = text.begins("{", "}")
             while goes_on:
@@ -140,8 +145,14 @@ def read_parts(stream: Any, place: str, *arrays: str) -> Iterator[tuple[str, int
             value = text.value()
             yield name, text.line, value
 
-    while text.sign():
-        yield from walk("")
+    while opening := text.sign():
+        if arrays:
+            yield from walk("")
+        elif opening == "[":
+            yield from elements("")
+        else:
+            value = text.value()
+            yield "", text.line, value
 
 
 def open_parts(path: str, *arrays: str) -> Iterator[tuple[str, int, Any]]:
@@ -181,8 +192,8 @@ def recognise_columns(head: bytes, *names: str) -> bool:
         return False
 
 
-def read_rows(path: str, title: str, *needed: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of all files in CSV at a path, each with its place."""
+def read_rows(path: str, title: str, *needed: str) -> Iterator[tuple[str, int, dict[str, str]]]:
+    """The rows of all files in CSV at a path, each with its file and the line on which it ends."""
     for file in files.list_inputs(path):
         reader = csv.DictReader(files.read_text(file, errors="strict"))
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
@@ -190,30 +201,47 @@ def read_rows(path: str, title: str, *needed: str) -> Iterator[tuple[str, dict[s
             raise InputError(f"{file!r} has no column {listing(missing)} ({title}).", "Export it again.")
         try:
             for row in reader:
-                place = f"{files.name_of(file)}, line {reader.line_num}"
                 if None in row.values() or None in row:
+                    place = f"{files.name_of(file)}, line {reader.line_num}"
                     problem = f"{place}: the row has another number of fields than the header."
                     raise InputError(problem, "The file may be cut off: export it again.")
-                yield place, row
+                yield file, reader.line_num, row
         except UnicodeDecodeError as error:
             raise files.encoding_error(f"{files.name_of(file)}, line {reader.line_num + 1}") from error
 
 
-@contextmanager
-def expect(title: str, place: str, record: object) -> Iterator[None]:
-    """Raise the error for a record that does not look as it should."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(
-            f"{place}: this is not as {title} writes it ({type(error).__name__}: {first_line(error)}): "
-            f"{shorten(record)}.",
-            "Export it again.",
-        ) from error
+class Reading:
+    """Where a file is read: what fails there, since a record does not look as it should, is an error that says so."""
+
+    def __init__(self, title: str, file: str = "") -> None:
+        self.title, self.file, self.line, self.record = title, file, 0, None
+
+    def at(self, line: int, record: Any, file: str = "") -> Reading:
+        """The same at another record."""
+        self.line, self.record, self.file = line, record, file or self.file
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (KeyError, TypeError, ValueError, AttributeError, IndexError)) and not isinstance(
+            error, ConsilienceError
+        ):
+            raise InputError(
+                f"{self.file}, line {self.line}: this is not as {self.title} writes it ({type(error).__name__}: "
+                f"{first_line(error)}): {shorten(self.record)}.",
+                "Export it again.",
+            ) from error
+
+
+def join_content(*parts: object) -> str | None:
+    """What a judge saw, as one text: the prompt, and what the system said; None if neither is a text."""
+    return "\n→ ".join([each for each in parts if isinstance(each, str)]) or None
 
 
 class Log:
-    """What judges say in the files at a path, gathered row by row.
+    """What judges say in the files at a path, gathered item by item.
 
     Attributes
     ----------
@@ -240,133 +268,158 @@ class Log:
     ) -> None:
         self.path, self.title, self.parts, self.words = path, title, tuple(parts), words
         self.noun, self.why = missing
-        # Of each row its item and judge, and what else it has.
-        self.keys: list[Key] = []
-        self.judges: list[str] = []
-        self.sources: list[str] = []
-        self.beside: dict[str, list[Any]] = {"content": [], "time": []}
-        # Of each answer its row, the question ("": that of all judges), and the value.
-        self.rows: list[int] = []
-        self.asked: list[str] = []
-        self.values: list[Any] = []
-        # Known labels by item and question, and the rows of people, whose answers may become such.
+        self.keys: dict[Key, int] = {}
+        self.contents: list[str | None] = []
+        # Each time that an item comes up: the item, and when.
+        self.turns, self.times = array("q"), list[Any]()
+        # Of each answer: its turn, who gave it (name, source, whether a person, question), and what was said.
+        self.at, self.voices, self.said = array("q"), array("q"), array("q")
+        self.who: dict[tuple[str, str, bool, str], int] = {}
+        self.vocabulary: list[Any] = []
+        self.codes: dict[tuple[type, Any], int] = {}
         self.known: dict[tuple[Key, str], Any] = {}
-        self.people: set[int] = set()
-        self.missing: Counter[tuple[str, str]] = Counter()
+        self.missed: Counter[tuple[str, str]] = Counter()
 
-    def add(self, key: Key, judge: str, value: object, source: str = "", human: bool = False, **beside: Any) -> None:
-        """Take a score, a value or one for each of several questions; and whether a person gave it."""
-        row = len(self.keys)
-        who = f"{judge} ({source})" if source else judge
-        for question, said in value.items() if isinstance(value, dict) else [("", value)]:
-            if type(said) is float and not math.isfinite(said):
-                self.missing[who, "no value"] += 1
-            elif (isinstance(said, (str, int, float)) and said != "") or (question and isinstance(said, list)):
-                self.rows.append(row)
-                self.asked.append(question)
-                self.values.append(int(said) if type(said) is float and said.is_integer() else said)
-            else:
-                self.missing[who, "several values" if said else "no value"] += 1
-        if self.rows and self.rows[-1] == row:
-            self.keys.append(key)
-            self.judges.append(judge)
-            self.sources.append(source)
-            if human:
-                self.people.add(row)
-            for name, held in self.beside.items():
-                held.append(beside.get(name))
+    def begin(self, key: Key, content: str | None = None, time: Any = None) -> None:
+        """Go on to another item, whose answers come next."""
+        item = self.keys.setdefault(key, len(self.keys))
+        if item == len(self.contents):
+            self.contents.append(content)
+        self.turns.append(item)
+        self.times.append(time or None)
+
+    def add(self, name: str, value: Any, source: str = "", human: bool = False, question: str = "") -> None:
+        """Take a score of the item, a value or one for each of several questions; and whether a person gave it."""
+        kind = type(value)
+        if kind is dict:
+            for asked, each in value.items():
+                self.add(name, each, source, human, str(asked))
+            return
+        if kind is list:
+            value = tuple(map(str, value)) if question else None
+        elif kind not in _KINDS or value == "":
+            value = None
+        code = None if value is None else self.codes.get((kind, value))
+        if code is None:
+            if value is None or (kind is float and not math.isfinite(value)):
+                self.miss(name, "several values" if kind is list else "no value", source)
+                return
+            is_whole = kind is float and value.is_integer()
+            known = len(self.vocabulary) if not is_whole else self.codes.get((int, int(value)), len(self.vocabulary))
+            code = self.codes[kind, value] = known
+            if code == len(self.vocabulary):
+                self.vocabulary.append(int(value) if is_whole else value)
+                if is_whole:
+                    self.codes[int, int(value)] = code
+        voice = self.who.get((name, source, human, question))
+        if voice is None:
+            voice = self.who[name, source, human, question] = len(self.who)
+        self.at.append(len(self.turns) - 1)
+        self.voices.append(voice)
+        self.said.append(code)
+
+    def miss(self, name: str, reason: str, source: str = "") -> None:
+        """Count what somebody failed to say."""
+        self.missed[f"{name} ({source})" if source else name, reason] += 1
 
     def table(self, apart: bool = False) -> pa.Table:
         """All answers, with a column of labels, or one for each question; what is missing is told.
 
         `apart` says that a name from several sources is not a question to these, but several judges.
         """
-        if self.missing:
-            said = [
-                f"{n:,} of {shorten(judge)} ({shorten(why, 60)})" for (judge, why), n in self.missing.most_common(5)
-            ]
-            said += ["others"] if len(self.missing) > 5 else []
-            total = plural(self.missing.total(), self.noun)
-            warn_of(f"{total} of {self.path!r} left out, {self.why}: {', '.join(said)}.")
-        if not self.values:
+        if self.missed:
+            most = self.missed.most_common(5)
+            told = [f"{n:,} of {shorten(judge)} ({shorten(why, 60)})" for (judge, why), n in most]
+            told += ["others"] if len(self.missed) > len(most) else []
+            total = plural(self.missed.total(), self.noun)
+            warn_of(f"{total} of {self.path!r} left out, {self.why}: {', '.join(told)}.")
+        if not self.at:
             raise InputError(f"{self.path!r} holds no scores ({self.title}).", "Give the log of a scored evaluation.")
-        self._name_questions(apart)
-        questions = sorted(set(self.asked))
+        turns, at, voices, said = (np.frombuffer(x, np.int64) for x in (self.turns, self.at, self.voices, self.said))
+        items = turns[at]
+        judges, asked, texts = self._name_questions(apart)
+        questions = sorted(set(asked))
         names = ["label"] if len(questions) == 1 else questions
-        columns: dict[str, list[Any]] = {
-            part: [key[place] for key in self.keys] for place, part in enumerate(self.parts)
-        }
-        item = [part for place, part in enumerate(self.parts) if not place or len(set(columns[part])) > 1]
-        taken = {*columns, *self.beside, "worker", "gold", "human"} & {*names}
+        columns = {part: make_column([key[n] for key in self.keys]) for n, part in enumerate(self.parts)}
+        item = [part for n, part in enumerate(self.parts) if not n or len(columns[part].unique()) > 1]
+        taken = {*columns, "time", "worker", "gold", "human"} & {*names}
         if taken:
             raise InputError(f"{self.path!r} has a question called {listing(taken)}.", "Rename it.")
-        columns["worker"] = self.judges
-        columns |= {name: [None] * len(self.keys) for name in names}
-        for row, question, value in zip(self.rows, self.asked, self.values, strict=True):
-            columns["label" if len(names) == 1 else question][row] = value
-        human: dict[tuple[Key, str], Any] = {}
-        for row, question, value in zip(self.rows, self.asked, self.values, strict=True):
-            if row in self.people:  # where people differ, nothing is known
-                place = self.keys[row], question
-                human[place] = value if human.get(place, value) == value else None
+        columns = {name: each.take(pa.array(items)) for name, each in columns.items()}
+        if any(self.contents):  # once, and not beside each answer
+            columns["content"] = pa.DictionaryArray.from_arrays(pa.array(items), make_column(self.contents))
+        if any(self.times):
+            columns["time"] = make_column(self.times).take(pa.array(at))
+        columns["worker"] = make_column(judges).take(pa.array(voices)).dictionary_encode()
+        words = self.vocabulary
+        is_person = np.array([human for _, _, human, _ in self.who])
         for question, name in zip(questions, names, strict=True):
-            for kind, held in ("gold", self.known), ("human", human):
-                known = [held.get((key, question)) for key in self.keys] if held else []
-                if any(each is not None for each in known):
-                    columns[kind if len(names) == 1 else f"{name}_{kind}"] = known
-        columns |= {name: held for name, held in self.beside.items() if any(each is not None for each in held)}
-        told = {ITEM: ",".join(item)} if len(item) > 1 else {}
-        told |= {QUESTIONS: json.dumps(names)} if len(names) > 1 else {}
-        return pa.table({name: _make_column(values) for name, values in columns.items()}, metadata=told)
+            here = np.array([each == question for each in asked])[voices]
+            used = [None] * len(words)
+            for code in np.unique(said[here]).tolist():
+                used[code] = texts[question](words[code])
+            label = make_column(used)
+            columns[name] = label.take(pa.array(said, mask=~here))
+            rows = np.flatnonzero(here & is_person[voices])
+            human: dict[int, Any] = {}
+            for n, code in zip(items[rows].tolist(), said[rows].tolist(), strict=True):
+                human[n] = used[code] if human.get(n, used[code]) == used[code] else None  # where they differ
+            known = {n: self.known.get((key, question)) for n, key in enumerate(self.keys)} if self.known else {}
+            for kind, held in ("gold", known), ("human", human):
+                if any(each is not None for each in held.values()):
+                    every = make_column([held.get(n) for n in range(len(self.keys))])
+                    columns[kind if len(names) == 1 else f"{name}_{kind}"] = every.take(pa.array(items))
+        told_of = {ITEM: ",".join(item)} if len(item) > 1 else {}
+        told_of |= {QUESTIONS: json.dumps(names)} if len(names) > 1 else {}
+        return pa.table(columns, metadata=told_of)
 
-    def _name_questions(self, apart: bool) -> None:
-        """Let judges answer one question together if they use the same sort of values: words, true or false, numbers.
+    def _name_questions(self, apart: bool) -> tuple[list[str], list[str], dict[str, Callable[[Any], Any]]]:
+        """Of each voice the judge and the question, and of each question how what is said becomes labels.
 
-        Numbers that are all 0 or 1 are true or false.
+        Judges answer one question together if they use the same sort of values: words, true or false, numbers. Numbers
+        that are all 0 or 1 are true or false.
         """
         sources: dict[str, set[str]] = {}
-        for judge, source in zip(self.judges, self.sources, strict=True):
-            sources.setdefault(judge, set()).add(source)
-        shared = {judge for judge, held in sources.items() if len(held) > 1}
-        if shared and apart:
-            names = zip(self.judges, self.sources, strict=True)
-            self.judges = [f"{judge} ({source})" if judge in shared else judge for judge, source in names]
-        elif shared:
-            self.asked = [
-                question or (self.judges[row] if self.judges[row] in shared else "")
-                for row, question in zip(self.rows, self.asked, strict=True)
-            ]
-            self.judges = [
-                (source or judge) if judge in shared else judge
-                for judge, source in zip(self.judges, self.sources, strict=True)
-            ]
-        said: dict[str, set[Any]] = {}
-        for row, question, value in zip(self.rows, self.asked, self.values, strict=True):
-            if not question:
-                held = said.setdefault(self.judges[row], set())
-                if len(held) < 100:
-                    held.add(value)
+        for name, source, _, _ in self.who:
+            sources.setdefault(name, set()).add(source)
+        judges, asked = [], []
+        for name, source, _, question in self.who:
+            is_shared = len(sources[name]) > 1
+            judges.append(f"{name} ({source})" if is_shared and apart else (source or name) if is_shared else name)
+            asked.append(question or (name if is_shared and not apart else ""))
+        values: dict[str, set[Any]] = {}
+        words = self.vocabulary
+        pairs = np.unique(np.frombuffer(self.voices, np.int64) * len(words) + np.frombuffer(self.said, np.int64))
+        for voice, code in zip(*(each.tolist() for each in np.divmod(pairs, len(words))), strict=True):
+            if not asked[voice]:
+                values.setdefault(judges[voice], set()).add(words[code])
         sorts = {
             judge: "grade" if any(type(each) is str for each in held) else "passed" if held <= {0, 1} else "score"
-            for judge, held in said.items()
+            for judge, held in values.items()
         }
-        words = set().union(*(said[judge] for judge, sort in sorts.items() if sort == "grade"))
-        as_words = {1: self.words[0], 0: self.words[1]} if self.words and words & {*self.words} else None
-        for at, (row, question) in enumerate(zip(self.rows, self.asked, strict=True)):
-            if question:
-                continue
-            sort = sorts[self.judges[row]]
-            if sort == "passed":
-                self.values[at] = bool(self.values[at]) if as_words is None else as_words[self.values[at]]
-            elif sort == "grade":
-                self.values[at] = str(self.values[at])
-            self.asked[at] = "grade" if sort == "passed" and as_words else sort
+        graded = set().union(*(values[judge] for judge, sort in sorts.items() if sort == "grade"))
+        yes, no = self.words if self.words and graded & {*self.words} else (None, None)
+        asked = [question or sorts[judge] for question, judge in zip(asked, judges, strict=True)]
+        texts: dict[str, Callable[[Any], Any]] = dict.fromkeys(asked, _as_it_is)
+        texts |= {"passed": bool, "score": lambda value: int(value) if type(value) is bool else value}
+        if yes is not None:
+            asked = ["grade" if question == "passed" else question for question in asked]
+        texts["grade"] = lambda value: value if type(value) is str else (yes, no)[not value] if yes else str(value)
+        return judges, asked, texts
 
 
-def _make_column(values: list[Any]) -> pa.Array:
-    """A column; values of several types become text."""
-    kinds = {type(each) for each in values} - {type(None)}
-    if list in kinds:  # sets, of which some hold one
+# What scores may be; lists, as sets, only where the tool says what was asked.
+_KINDS = {str, int, float, bool}
+
+
+def _as_it_is(value: Any) -> Any:
+    return list(value) if type(value) is tuple else value
+
+
+def make_column(values: Sequence[Any]) -> pa.Array:
+    """A column; values of several types become text, and text beside sets a set of one."""
+    kinds = {*map(type, values)} - {type(None)}
+    if list in kinds:
         cells = [each if each is None or isinstance(each, list) else [each] for each in values]
         return pa.array([None if each is None else [str(one) for one in each] for each in cells], pa.list_(pa.string()))
     if len(kinds) > 1 and not kinds <= {int, float}:

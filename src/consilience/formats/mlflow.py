@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..errors import plural, warn_of
 from . import Codec, files
 from .json_lines import Record
-from .logs import Log, expect, open_parts, peek_keys
+from .logs import Log, Reading, join_content, open_parts, peek_keys
 
 _TITLE = "MLflow"
 _SYSTEMS = ("mlflow.modelId", "mlflow.sourceRun")
@@ -39,15 +39,15 @@ def _read(path: str, _wanted: object) -> pa.Table:
     for file in files.list_inputs(path):
         with files.open_input(file) as stream:
             is_page = "traces" in peek_keys(bytes(stream.read(1 << 16)))
+        reading = Reading(_TITLE, file)
         for name, line, trace in open_parts(file, *(["traces"] if is_page else [])):
             if name not in ("", "traces"):
                 continue
-            with expect(_TITLE, f"{file}, line {line}", trace):
+            with reading.at(line, trace):
                 info = trace.get("info") or trace
                 told = info.get("trace_metadata") or {}
                 system = next((str(told[each]) for each in _SYSTEMS if told.get(each)), "")
-                shown = info.get("request_preview"), info.get("response_preview")
-                content = "\n→ ".join(each for each in shown if isinstance(each, str)) or None
+                content = join_content(info.get("request_preview"), info.get("response_preview"))
                 for each in info.get("assessments") or []:
                     if each.get("valid") is False:
                         n_overridden += 1
@@ -67,9 +67,10 @@ def _add(log: Log, key: tuple[Any, ...], assessment: Record, content: str | None
     who = f"human {author}" if human and who == author else who
     if feedback.get("error"):
         error = feedback["error"]
-        log.missing[f"{name} ({who})", str(error.get("error_message") or error.get("error_code"))] += 1
+        log.miss(name, str(error.get("error_message") or error.get("error_code")), who)
     else:
-        log.add(key, name, feedback.get("value"), who, human, content=content, time=assessment.get("create_time"))
+        log.begin(key, content, assessment.get("create_time"))
+        log.add(name, feedback.get("value"), who, human)
 
 
 MLFLOW = Codec(read=_read, recognise=_recognise)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from ..errors import plural, warn_of
 from . import Codec, files
 from .json_lines import Record
-from .logs import Log, expect, open_parts, peek_keys
+from .logs import Log, Reading, join_content, open_parts, peek_keys
 
 _TITLE = "promptfoo"
 _FAILURES = "Could not extract JSON", "No output", "API error", "Grader error"
@@ -38,15 +38,20 @@ def _recognise(head: bytes, _path: str) -> bool:
 def _read(path: str, _wanted: object) -> pa.Table:
     log = Log(path, _TITLE, ("sample", "system", "template", "run"))
     tests: dict[str, int] = {}
+    taken: set[int] = set()
     runs: Counter[tuple[Any, ...]] = Counter()
     n_failed = 0
     for file in files.list_inputs(path):
-        is_lines = "evalId" not in _peek(file)
+        is_lines, reading = "evalId" not in _peek(file), Reading(_TITLE, file)
         for name, line, result in open_parts(file, *([] if is_lines else ["results.results"])):
             if name not in ("", "results.results"):
                 continue
-            with expect(_TITLE, f"{file}, line {line}", result):
-                sample = _number(tests, json.dumps(result["vars"], sort_keys=True), int(result["testIdx"]))
+            with reading.at(line, result):
+                test, place = json.dumps(result["vars"], sort_keys=True), int(result["testIdx"])
+                if test not in tests:  # another file may have another test in its place
+                    tests[test] = place if place not in taken else max(taken) + 1
+                    taken.add(tests[test])
+                sample = tests[test]
                 system = str(result["provider"].get("label") or result["provider"]["id"])
                 prompt = str(result["prompt"].get("label") or result["prompt"]["raw"])
                 if len(prompt) > _LONGEST:
@@ -55,13 +60,12 @@ def _read(path: str, _wanted: object) -> pa.Table:
                 key = sample, system, prompt, runs[sample, system, prompt]
                 parts = (result["gradingResult"] or {}).get("componentResults") or []
                 n_failed += not parts
-                shown = result["prompt"].get("raw"), (result.get("response") or {}).get("output")
-                content = "\n→ ".join(each for each in shown if isinstance(each, str)) or None
+                log.begin(key, join_content(result["prompt"].get("raw"), (result.get("response") or {}).get("output")))
                 for (judge, source), part in zip(_name(parts), parts, strict=True):
                     if _has_failed(part):
-                        log.missing[f"{judge} ({source})" if source else judge, str(part.get("reason"))] += 1
+                        log.miss(judge, str(part.get("reason")), source)
                     else:
-                        log.add(key, judge, part.get("pass"), source, judge == "human", content=content)
+                        log.add(judge, part.get("pass"), source, judge == "human")
     if n_failed:
         what = plural(n_failed, "result")
         warn_of(f"{path!r} has {what} without an assertion, such as those with an error. They are left out.")
@@ -71,13 +75,6 @@ def _read(path: str, _wanted: object) -> pa.Table:
 def _peek(path: str) -> Record:
     with files.open_input(path) as stream:
         return peek_keys(bytes(stream.read(1 << 16)))
-
-
-def _number(tests: dict[str, int], variables: str, place: int) -> int:
-    """The number of a test: that of its place, unless another test has this."""
-    if variables not in tests:
-        tests[variables] = place if place not in tests.values() else max(tests.values()) + 1
-    return tests[variables]
 
 
 def _name(parts: list[Record]) -> list[tuple[str, str]]:

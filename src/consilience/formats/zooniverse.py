@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from ..errors import InputError, listing, plural, shorten, warn_of
 from . import Codec
+from .files import name_of
 from .json_lines import Record
 from .logs import Log, read_rows, recognise_columns
 
@@ -97,8 +98,9 @@ def _read(path: str, _wanted: object) -> pa.Table:
     shapes: dict[str, int] = {}
     contents: dict[str, str | None] = {}
     doubtful: set[tuple[str, str]] = set()
-    workflows = {row["workflow_id"] for _, row in read_rows(path, _TITLE, *_NEEDED)}
-    for place, row in read_rows(path, _TITLE, *_NEEDED):
+    workflows = {row["workflow_id"] for _, _, row in read_rows(path, _TITLE, *_NEEDED)}
+    for file, line, row in read_rows(path, _TITLE, *_NEEDED):
+        place = f"{name_of(file)}, line {line}"
         subject = row["subject_ids"]
         answers: dict[str, Any] = {}
         for task, value in _flatten(place, _parse(place, row, "annotations", list)):
@@ -115,7 +117,8 @@ def _read(path: str, _wanted: object) -> pa.Table:
                 known = log.known.setdefault(((subject,), question), value)
                 doubtful |= {(subject, question)} if known != value else set()
         else:
-            log.add((subject,), _name(place, row), answers, content=contents[subject], time=row.get("created_at"))
+            log.begin((subject,), contents[subject], row.get("created_at"))
+            log.add(_name(place, row), answers)
     for subject, question in doubtful:
         log.known[(subject,), question] = None
     if doubtful:
