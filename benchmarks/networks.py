@@ -9,7 +9,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.inference.structures.field import run_mean_field
-from consilience.kernels.compile import width_of
+from consilience.kernels import width_of
 from consilience.kernels.graph import sweep_messages
 from independent import best_time
 

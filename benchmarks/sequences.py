@@ -21,7 +21,7 @@ from alone import half_of_memory, measure_alone
 from consilience.answers.tagging import free_transitions
 from consilience.engines import Threads
 from consilience.inference.structures.chain import Chain, ChainParameters, ChainSummary
-from consilience.kernels.compile import LARGE, width_of
+from consilience.kernels import LARGE, width_of
 from peers import CHAIN_PEERS
 
 N_CLASSES, LENGTH = 9, 40

@@ -13,7 +13,7 @@ import pytest
 
 import consilience as cs
 from consilience.answers.layouts import to_long
-from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
+from consilience.errors import LONGEST_MESSAGE, ConsilienceError, DataWarning, InputError
 from consilience.formats import span_formats
 from consilience.formats.files import find_format
 from marked_texts import mark
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def refusal(function, *arguments, **more) -> str:
     with pytest.raises(InputError) as caught:
         function(*arguments, **more)
-    assert len(str(caught.value)) <= LONGEST
+    assert len(str(caught.value)) <= LONGEST_MESSAGE
     return str(caught.value)
 
 
@@ -642,7 +642,7 @@ def test_bytes_at_random(folder, name):
                 said = str(error)
             else:
                 said = repr(spans)
-            assert len(said) <= LONGEST
+            assert len(said) <= LONGEST_MESSAGE
         file.write_bytes(content)
 
 

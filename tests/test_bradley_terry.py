@@ -151,7 +151,7 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
             own = slow_curvature_of_judge(mine, vector, spreads, judge)
             logdet += np.linalg.slogdet(own)[1]
         sizes = np.array([40, 0, 39, 40, 0])
-        added = likelihood.ADDED * (np.log(spreads) + likelihood.USUAL**2 / (2 * spreads**2))
+        added = likelihood.ADDED_ENTRIES * (np.log(spreads) + likelihood.USUAL_SPREADS**2 / (2 * spreads**2))
         return -find_loss(cells, vector, spreads)[0] - sizes @ np.log(spreads) - logdet / 2 - added[[0, 2, 3]].sum()
 
     best = marginal(fitted_spreads)

@@ -47,9 +47,9 @@ def by_size(request, monkeypatch):
     """Tables of this size, as if they were small and as if they were large."""
     many = 10**9 if request.param == "few" else 1
     for module in (vocabulary, responses):
-        monkeypatch.setattr(module, "MANY", many)
+        monkeypatch.setattr(module, "MANY_VALUES", many)
     monkeypatch.setattr(vocabulary, "ROWS_PER_THREAD", 100)
-    monkeypatch.setattr(vocabulary, "AT_ONCE", 300)
+    monkeypatch.setattr(vocabulary, "CODES_AT_ONCE", 300)
     monkeypatch.setenv("CONSILIENCE_THREADS", "3" if "three" in request.param else "1")
     share = partial(limits.side_by_side, least=1)
     for module in (vocabulary, responses):

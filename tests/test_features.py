@@ -15,7 +15,7 @@ from consilience.answers.items import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.estimator import renew
-from consilience.inference.features import N_FOLDS, LinearTrainer, find_folds, spread_labels
+from consilience.inference.features import N_CLASSIFIER_FOLDS, LinearTrainer, find_folds, spread_labels
 from consilience.inference.hidden_answers import POWERS, raise_to, weigh_powers
 from consilience.inference.observations import Observations
 from consilience.results.calibration import score_by_classifier
@@ -73,7 +73,7 @@ def test_folds_hold_whole_sequences_and_go_by_ids():
     r = cs.Answers.from_matrix(np.zeros((60, 1), int), lengths=[4] * 15)
     fold = find_folds(r, np.arange(60), seed=0)[1].reshape(15, 4)
     assert (fold == fold[:, :1]).all()
-    assert len(np.unique(fold)) == N_FOLDS
+    assert len(np.unique(fold)) == N_CLASSIFIER_FOLDS
     table = {"item": list("abcdefghij"), "worker": [0] * 10, "label": [1] * 10}
     here = cs.Answers.from_frame(table)
     there = cs.Answers.from_frame({name: values[::-1] for name, values in table.items()})

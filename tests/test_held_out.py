@@ -11,8 +11,8 @@ from consilience.checks.comparison import compare_with_vote, renew_with_estimate
 from consilience.checks.graph_check import check_graph
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.inference.hidden_answers import SHRINKAGE
 from consilience.inference.observations import Observations
+from consilience.inference.workers.rows import SHRINKAGE
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import consilience as cs
-from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError, Sentence, StoreError
+from consilience.errors import LONGEST_MESSAGE, ConsilienceError, DataWarning, InputError, Sentence, StoreError
 from consilience.formats import list_suffixes, writable_formats
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
@@ -40,7 +40,7 @@ def answers(folder) -> Path:
 def refusal(function, *arguments, **more) -> str:
     with pytest.raises(InputError) as caught:
         function(*arguments, **more)
-    assert len(str(caught.value)) <= LONGEST
+    assert len(str(caught.value)) <= LONGEST_MESSAGE
     return str(caught.value)
 
 
@@ -88,7 +88,7 @@ def test_arrow_files_that_lie_about_lengths(folder, suffix):
                 cs.read_answers(f"bad{suffix}")
                 outcomes.add("read")
             except ConsilienceError as error:
-                outcomes.add("refused" if len(str(error)) <= LONGEST else "refused at length")
+                outcomes.add("refused" if len(str(error)) <= LONGEST_MESSAGE else "refused at length")
     assert outcomes == {"read", "refused"}
 
 
@@ -131,7 +131,7 @@ def test_damaged_features(answers, name):
     result = run("fuse", "numbered.csv", "--knn", name, "--k", "3")
     assert result.exit_code == 2, result.output
     assert len(result.stderr.splitlines()) == 1
-    assert len(result.stderr) <= LONGEST
+    assert len(result.stderr) <= LONGEST_MESSAGE
 
 
 # Names of files
@@ -201,10 +201,10 @@ def test_a_full_output(answers, arguments, unbuffered):
 
 
 def test_long_messages_are_cut_in_the_middle():
-    for n in (0, LONGEST - 20, LONGEST, LONGEST + 1, 10 * LONGEST, 1_000_000):
+    for n in (0, LONGEST_MESSAGE - 20, LONGEST_MESSAGE, LONGEST_MESSAGE + 1, 10 * LONGEST_MESSAGE, 1_000_000):
         error = InputError(f"The column {'x' * n} is empty.", Sentence("Name another with {label}.", label="y" * n))
         for text in (str(error), error.say(lambda name, value: f"--{name} {value}"), str(DataWarning(*error.args))):
-            assert len(text) <= LONGEST
+            assert len(text) <= LONGEST_MESSAGE
             assert text.startswith("The column ")
             assert text.endswith(".")
     said = str(InputError(f"The column {LONG} is empty.", "Fill it in."))

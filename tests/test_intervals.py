@@ -212,8 +212,8 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
     whole = all_ends(model)
     for entries in (1, 30):
-        monkeypatch.setattr(intervals, "MOST_ENTRIES", entries)
-        monkeypatch.setattr(intervals, "FEWEST_ITEMS", 1)
+        monkeypatch.setattr(intervals, "ENTRIES_AT_ONCE", entries)
+        monkeypatch.setattr(intervals, "FEWEST_ITEMS_AT_ONCE", 1)
         offsets = None if r.sequences is None else r.sequences.offsets
         runs = list(intervals.cut_runs(60, r.n_classes, offsets))
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
@@ -324,7 +324,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     assert np.array_equal(all_ends(one), all_ends(two))
     monkeypatch.setattr("consilience.answers.answers.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
-    monkeypatch.setattr(intervals, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(intervals, "ENTRIES_AT_ONCE", 10)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
 
 

@@ -315,7 +315,7 @@ def test_mode_of_counts(smoothing):
 @pytest.fixture(params=["few", "many"])
 def by_size(request, monkeypatch):
     """Take the way of few keys, which is NumPy's, or of many, which is compiled."""
-    monkeypatch.setattr(columns, "MANY", 10**9 if request.param == "few" else 1)
+    monkeypatch.setattr(columns, "MANY_VALUES", 10**9 if request.param == "few" else 1)
 
 
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -224,7 +224,7 @@ def test_no_table_has_an_entry_for_each_label_and_class(fused_many, tmp_path):
 def test_improbable_classes_are_counted_together(monkeypatch):
     table, _ = many_classes(60, 200)
     exact = cs.DawidSkene(workers="one-coin").fit(table)
-    monkeypatch.setattr(one_coin, "MANY", 0)
+    monkeypatch.setattr(one_coin, "MANY_MATRIX_ENTRIES", 0)
     short = cs.DawidSkene(workers="one-coin").fit(table)
     full, part = exact.result_.learned.cells, short.result_.learned.cells
     assert len(part.count) < len(full.count) / 2

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import consilience as cs
 from consilience.inference.workers.ordinal import CARELESS, N_BIASES, SPREADS, OrdinalWorkers
-from consilience.inference.workers.types import OUTSIDE, RARE, STRENGTHS, WITHIN, find_means
+from consilience.inference.workers.types import OTHERS_COUNT, OUTSIDE_COUNT, RARE, TYPE_STRENGTHS, find_means
 
 
 def draw_ratings(seed=0, n_items=80, n_raters=12, levels=4, per_item=4):
@@ -29,7 +29,7 @@ def draw_ratings(seed=0, n_items=80, n_raters=12, levels=4, per_item=4):
 def list_types(levels):
     """Yield (bias, spread, carelessness, strength) as the grid has them, and the matrix (labels, classes) of each."""
     reach = max(2.0, (levels - 1) / 2)
-    for strength in STRENGTHS:
+    for strength in TYPE_STRENGTHS:
         for b, s, e in itertools.product(np.linspace(-reach, reach, N_BIASES), SPREADS, CARELESS):
             matrix = np.empty((levels, levels))
             for j, k in np.ndindex(levels, levels):
@@ -127,7 +127,7 @@ def test_answers_outside_of_the_scale_have_a_share_of_their_own():
     silent = model.confusion_[:, :, answers.labels.tolist().index("can't tell")]
     assert silent[0, 0] > 0.4
     assert silent[0, 3] < 0.3
-    assert silent[1].max() < OUTSIDE / WITHIN
+    assert silent[1].max() < OUTSIDE_COUNT / OTHERS_COUNT
     # One who says it mostly of one level tells something by that.
     alone = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table))
     assert np.mean(model.labels_ == truth.astype(str)) > np.mean(alone.labels_ == truth) - 0.05

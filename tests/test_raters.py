@@ -12,7 +12,7 @@ import pytest
 import consilience as cs
 from consilience.inference.workers.ordinal import OrdinalWorkers, rate
 from consilience.results import chance
-from consilience.results.chance import CARELESS, FIGURES, SPREADS, STEP, find_raters, list_biases
+from consilience.results.chance import BIAS_STEP, CARELESS_GRID, RATER_FIGURES, SPREAD_GRID, find_raters, list_biases
 
 
 def draw_ratings(seed, n_items=400, n_raters=40, per_item=3):
@@ -40,7 +40,7 @@ def report(model):
 
 def find_slowly(counts, pairs, n_classes):
     """Return the figures of raters, type by type."""
-    types = list(itertools.product(list_biases(n_classes), SPREADS, CARELESS))
+    types = list(itertools.product(list_biases(n_classes), SPREAD_GRID, CARELESS_GRID))
     bias, spread, careless = np.array(types).T
     likelihood = np.empty((len(counts), len(types)))
     for t, kind in enumerate(types):
@@ -51,7 +51,7 @@ def find_slowly(counts, pairs, n_classes):
         likelihood[:, t] = np.sum(counts * np.log(drawn), axis=(1, 2))
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     mean, variance = 0.0, 1.0
-    shares = {pair: 1 / len(SPREADS) / len(CARELESS) for pair in itertools.product(SPREADS, CARELESS)}
+    shares = {pair: 1 / len(SPREAD_GRID) / len(CARELESS_GRID) for pair in itertools.product(SPREAD_GRID, CARELESS_GRID)}
     for last in (False,) * chance.CROWD_ROUNDS + (True,):
         prior = np.exp(-((bias - mean) ** 2) / 2 / variance)
         prior /= prior.sum() / len(shares)
@@ -68,7 +68,11 @@ def find_slowly(counts, pairs, n_classes):
         below, ends = 0.0, []
         for b in list_biases(n_classes):
             mass = each[bias == b].sum()
-            ends += [b - STEP / 2 + STEP * (q - below) / mass - mean for q in chance.TAILS if below < q <= below + mass]
+            ends += [
+                b - BIAS_STEP / 2 + BIAS_STEP * (q - below) / mass - mean
+                for q in chance.TAILS_95
+                if below < q <= below + mass
+            ]
             below += mass
         found.append([each @ bias - mean, *ends, each @ spread, each @ careless])
     return np.array(found)
@@ -96,7 +100,7 @@ def test_counts_and_pairs_leave_own_answers_out():
         pairs += np.outer(p, p)
     found = model.result_.raters
     assert found == pytest.approx(find_raters(counts, pairs, OrdinalWorkers.of(r, r.class_of_label, 5)), abs=1e-6)
-    assert [report(model)[name].tolist() for name in FIGURES] == found.T.round(3).tolist()
+    assert [report(model)[name].tolist() for name in RATER_FIGURES] == found.T.round(3).tolist()
 
 
 def test_biases_of_simulated_raters_are_found():
@@ -140,5 +144,5 @@ def test_answers_on_disk_give_the_same(tmp_path):
     pq.write_table(pa.table(table), tmp_path / "answers.parquet")
     stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "store")
     found, near = report(cs.DawidSkene(workers="ordinal").fit(stored)), report(fit(table))
-    for name in FIGURES:
+    for name in RATER_FIGURES:
         assert found[name] == pytest.approx(near[name], abs=0.002)

@@ -17,9 +17,9 @@ from benchmarks.real_crowds import is_present
 from command_line import run
 from consilience.answers.layouts import to_long
 from consilience.results.record import (
-    INDEPENDENT,
+    INDEPENDENT_SHARE,
+    INDEPENDENT_SPREAD,
     PAIRS,
-    SPREAD,
     estimate_error_by_record,
     find_range,
     see_known,
@@ -39,9 +39,9 @@ def slow_range(expected, n_known=0, n_right=0):
     n, at = len(x), logit(1 - expected)
     scale = np.sqrt(residuals @ residuals / (n - 2) * (1 + 1 / n + (at - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()))
     record = stats.t.pdf(logit(1 - accuracy), n - 2, fitted.intercept + fitted.slope * at, scale)
-    alone = stats.norm.pdf(logit(1 - accuracy), at, SPREAD)
+    alone = stats.norm.pdf(logit(1 - accuracy), at, INDEPENDENT_SPREAD)
     seen = stats.binom.pmf(n_right, n_known, accuracy) / (accuracy * (1 - accuracy))
-    sums = [np.cumsum(each * seen) for each in (record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)]
+    sums = [np.cumsum(each * seen) for each in (record, (1 - INDEPENDENT_SHARE) * record + INDEPENDENT_SHARE * alone)]
     ends = [np.interp((0.5, 0.05, 0.95), each / each[-1], accuracy) for each in sums]
     return ends[0][0], ends[0][1], max(ends[0][2], ends[1][2])
 

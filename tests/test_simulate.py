@@ -154,7 +154,7 @@ def test_nobody_answers_twice(activity, per_item):
 @pytest.mark.parametrize("many", [0, 100])  # whoever was drawn is drawn again; lots for everyone
 @pytest.mark.parametrize("per_item", [2, 3])
 def test_draws_without_replacement(per_item, many, monkeypatch):
-    monkeypatch.setattr(crowds, "MANY", many)
+    monkeypatch.setattr(crowds, "MANY_EDGES", many)
     rates = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
     drawn = np.sort(crowds.draw_distinct(np.random.default_rng(0), 60_000, per_item, rates), axis=1)
     sets = list(itertools.combinations(range(5), per_item))

@@ -12,7 +12,7 @@ from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations
 from consilience.inference.workers.temperatures import (
-    FLOOR,
+    LEAST_VOTE,
     PULLS,
     Pool,
     TemperatureWorkers,
@@ -97,7 +97,7 @@ def test_labels_are_better_than_those_of_the_mean():
 def test_temperatures_undo_what_makes_workers_too_sure():
     _, even = draw(missing=0.0, sharpness=(1.0,) * 5)
     factors = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
-    bent = special.softmax(factors[:, None] * np.log(np.maximum(even, FLOOR)), axis=2)
+    bent = special.softmax(factors[:, None] * np.log(np.maximum(even, LEAST_VOTE)), axis=2)
     plain, other = (cs.DawidSkene(workers="temperatures").fit(read(each)) for each in (even, bent))
     ratio = plain.temperatures_ / other.temperatures_
     np.testing.assert_allclose(ratio / ratio[2], factors, rtol=0.3)

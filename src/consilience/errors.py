@@ -22,7 +22,7 @@ from string import Formatter
 from typing import Self
 
 # The most characters that a message has.
-LONGEST = 2000
+LONGEST_MESSAGE = 2000
 # Names that a message lists if there are more.
 MOST_NAMES = 10
 
@@ -116,13 +116,13 @@ class Message(Exception):
     def say(self, spell: Spelling) -> str:
         """The message as `spell` spells parameters, without remedies that name a parameter it does not know.
 
-        It has at most `LONGEST` characters.
+        It has at most `LONGEST_MESSAGE` characters.
         """
         known = (part.say(spell) if isinstance(part, Sentence) else part for part in self.remedies)
-        remedies = cut(" ".join(filter(None, known)), LONGEST // 2)
+        remedies = cut(" ".join(filter(None, known)), LONGEST_MESSAGE // 2)
         problem = self.problem.say(spell) if isinstance(self.problem, Sentence) else self.problem
         problem = f"{'' if self.question is None else f'Question {self.question!r}: '}{problem or self.problem}"
-        problem = cut(problem, LONGEST - 1 - len(remedies))
+        problem = cut(problem, LONGEST_MESSAGE - 1 - len(remedies))
         return f"{problem} {remedies}" if remedies else problem
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ def quietly(category: type[Warning] = ConsilienceWarning) -> Iterator[None]:
         yield
 
 
-def cut(text: str, width: int = LONGEST) -> str:
+def cut(text: str, width: int = LONGEST_MESSAGE) -> str:
     """Text, without a part of its middle if it is longer than `width`: a message begins and ends with words.
 
     >>> cut(f"The column {'x' * 1000} is empty.", 60)

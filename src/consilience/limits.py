@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # the command line shows its help in an instant, without NumP
 
 Outcome = TypeVar("Outcome")
 
+# Items that are looked at together, where all at once would take much memory.
+ITEMS_AT_ONCE = 1 << 16
 NUMBER = 8  # bytes of a float64 or an int64
 _CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 # The most there can be: so many, or so many for each of the answers (rows, sets, scores, bytes) they are made of.

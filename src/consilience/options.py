@@ -235,7 +235,7 @@ def read_range(text: str) -> float | tuple[float, ...] | list[float]:
     return numbers if len(numbers) > 2 else numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
-ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
+COLUMN_ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
 BY_QUESTION = ("separator", "classes", "ordered", "positions", "gold")
 PRIORS = ("learn", "uniform")
 CALIBRATIONS = ("hidden answers", "gold", "none")
@@ -245,12 +245,14 @@ ACTIVITIES = ("equal", "unequal")
 N_LISTED = 50
 
 COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", metavar="FILE")
-FOLDER, FORMAT = FILE._replace(metavar="FOLDER"), Domain("the name of a format", metavar="NAME")
+FOLDER_NAME, FORMAT_NAME = FILE._replace(metavar="FOLDER"), Domain("the name of a format", metavar="NAME")
 FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
 FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
 ANY = Domain("")  # checked where it is used, with the answers
 CLASSES = Domain("names of classes between single commas", metavar="A,B,...", read=split)
-NUMBERS = Domain("numbers such as 0.3,0.7", metavar="P,P,...", read=lambda text: [float(p) for p in text.split(",")])
+NUMBER_LIST = Domain(
+    "numbers such as 0.3,0.7", metavar="P,P,...", read=lambda text: [float(p) for p in text.split(",")]
+)
 RANGE = Domain("a number, or several with commas", metavar="P|LOW,HIGH", read=read_range)
 LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST,MOST", read=read_range)
 GOOD = named(("most", "all"), whole(0), "most|all|N")
@@ -289,7 +291,7 @@ OPTIONS: dict[str, Option] = {
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
     "ignore": Option(COLUMN, "Where each worker has a column: one that holds no answers.", default=(), many=True),
     # How answers are read.
-    "format": Option(FORMAT, "Format of SOURCE, if it is not recognised; see `consilience formats`."),
+    "format": Option(FORMAT_NAME, "Format of SOURCE, if it is not recognised; see `consilience formats`."),
     "separator": Option(
         Domain("text such as ';'", metavar="SIGN"),
         "What stands between the tags in a cell, such as ';': answers are sets of tags.",
@@ -302,7 +304,7 @@ OPTIONS: dict[str, Option] = {
         flags=("--ordered/--unordered",),
         main=True,
     ),
-    "positions": Option(NUMBERS._replace(metavar="X,Y,..."), "Where the levels are. Default: 0,1,2,..."),
+    "positions": Option(NUMBER_LIST._replace(metavar="X,Y,..."), "Where the levels are. Default: 0,1,2,..."),
     "kind": Option(
         one_of("numbers", "labels", "ratings"), "What answers are: numbers, classes, or classes in order.", main=True
     ),
@@ -404,7 +406,7 @@ OPTIONS: dict[str, Option] = {
         "Sort the answers on disk with so much memory, such as 4GB. Default: only if they do not fit in memory.",
         main=True,
     ),
-    "store": Option(FOLDER, "Where sorted answers are kept. Default: the user's cache.", needs=("memory|resume",)),
+    "store": Option(FOLDER_NAME, "Where sorted answers are kept. Default: the user's cache.", needs=("memory|resume",)),
     "resume": switch("Go on where an earlier run on disk was interrupted."),
     "engine": Option(one_of("threads"), "Where to work.", default="threads"),
     "threads": Option(whole(1), "Number of threads. Default: all processors.", clashes=("engine=dask",)),
@@ -459,8 +461,8 @@ OPTIONS: dict[str, Option] = {
     "evaluate.classes": Option(CLASSES, "The levels from low to high. Default: by size, else as their columns p(...)."),
     "evaluate.ordered": Option(FLAG, "Labels are levels: it also counts how far they are off.", flags=("--ordered",)),
     "convert.label": Option(COLUMN, "Column of answers, if not label, answer, response or the like."),
-    "convert.format": Option(FORMAT, "Format of IN, if it is not recognised.", flags=("--from",)),
-    "to": Option(FORMAT, "Format of OUT, if its name does not tell: of a tool, masks, long or wide."),
+    "convert.format": Option(FORMAT_NAME, "Format of IN, if it is not recognised.", flags=("--from",)),
+    "to": Option(FORMAT_NAME, "Format of OUT, if its name does not tell: of a tool, masks, long or wide."),
     # Rankings.
     "left": Option(COLUMN, "Column of the candidates on the left, if not left, model_a or the like.", main=True),
     "right": Option(COLUMN, "Column of the candidates on the right, if not right, model_b or the like.", main=True),
@@ -479,7 +481,7 @@ OPTIONS: dict[str, Option] = {
     "next_comparisons": Option(FILE, "Write a table of the comparisons to ask for next here."),
     "rank.n": Option(whole(1), f"How many. Default: {N_LISTED}.", flags=("-n",), needs=("next_comparisons",)),
     # Simulated crowds.
-    "folder": Option(FOLDER, "Write the files in this folder.", flags=OUTPUT, required=True),
+    "folder": Option(FOLDER_NAME, "Write the files in this folder.", flags=OUTPUT, required=True),
     "n_items": Option(whole(1), "Number of items.", default=1000, flags=("--items",)),
     "ratings.n_items": Option(whole(1), "Number of items.", default=400, flags=("--items",)),
     "n_sequences": Option(whole(1), "Number of sequences.", default=25, flags=("--sequences",)),
@@ -487,7 +489,7 @@ OPTIONS: dict[str, Option] = {
     "stickiness": Option(SHARE, "Probability that a label stays, beyond the random transition matrix.", default=0.0),
     "degree": Option(number(0, metavar="D"), "Average number of neighbours.", default=5.0),
     "homophily": Option(SHARE, "Share of edges within a class.", default=0.9),
-    "simulate.prior": Option(NUMBERS, "Class probabilities. Default: equal."),
+    "simulate.prior": Option(NUMBER_LIST, "Class probabilities. Default: equal."),
     "good": Option(GOOD, "How many workers are better than random.", default="most"),
     "network.good": Option(GOOD, "How many workers are better than random.", default="all"),
     "n_workers": Option(whole(1), "Number of workers.", default=10, flags=("--workers",)),

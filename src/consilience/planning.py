@@ -83,7 +83,7 @@ from .answers.random_choices import Hashes, draw_numbers, hash_ids
 from .answers.tables import open_frame
 from .errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
 from .inference.observations import assign_groups
-from .kernels import Codes, Floats, Integers, Truths, read_only
+from .kernels import NEARLY_ZERO, Codes, Floats, Integers, Truths, read_only
 from .limits import NUMBER, require_memory
 from .options import is_number, is_whole
 from .results.label_files import find_open
@@ -91,7 +91,7 @@ from .results.result import Labels, Result
 from .results.worker_report import find_accused
 
 # Every fifth entry of the list is drawn at random, from the third on.
-EVERY, FIRST = 5, 2
+EVERY, FIRST_RANDOM = 5, 2
 # Entropies that differ by rounding only are the same.
 DECIMALS = 9
 
@@ -127,7 +127,7 @@ def mix_random(
 ) -> tuple[Integers, Truths]:
     """At most n of the unknown items by their rank, the lowest first, and between them some drawn at random: which."""
     n = min(n, int(unknown.sum()))
-    at_random = np.arange(n) % every == FIRST % every
+    at_random = np.arange(n) % every == FIRST_RANDOM % every
     pool = np.flatnonzero(unknown & answered)
     drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
     at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
@@ -253,7 +253,7 @@ def list_stop_items(labels: Labels, least: float) -> dict[str, Column]:
 
 # The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
 # with the matrix of every worker on a shortlist.
-MOST_OUTCOMES, MOST_PRODUCTS = 256, 1 << 18
+MOST_OUTCOMES, MOST_OUTCOME_PRODUCTS = 256, 1 << 18
 N_SHORT = 32
 # How finely probabilities are rounded to cells; the finest whose table of tangents is not too large.
 GRAINS = (8, 4, 2, 1)
@@ -263,11 +263,11 @@ LEAST_SHARING = 16
 # How many questions are listed if nothing is said.
 N_QUESTIONS = 10
 # For a list of n questions, so many times n items are looked at, but n are enough if these are many.
-N_TIMES, ENOUGH = 4, 20_000
+N_TIMES, ENOUGH_ITEMS_LISTED = 4, 20_000
 # A worker has at most so many times the questions that an even share would be, if nothing is said.
-SPREAD = 4
+MOST_UNEVEN = 4
 # Costs that differ by rounding only are the same.
-ROUNDING = 1e-9
+COST_ROUNDING = 1e-9
 
 
 def list_questions(
@@ -344,7 +344,7 @@ def list_questions(
     items = np.arange(result.labels.n_items) if gold is None else np.flatnonzero(gold.codes < 0)
     n_pairs = len(items) * n_asked
     if paid < np.inf and n_pairs:
-        n_pairs = min(n_pairs, int(paid / costs.min() + ROUNDING))
+        n_pairs = min(n_pairs, int(paid / costs.min() + COST_ROUNDING))
     n_most = int(n) if n is not None else n_pairs if budget is not None else N_QUESTIONS
     n_most = min(n_most, n_pairs)
     problem = f"A list of {plural(n_most, 'question')} is too long"
@@ -388,7 +388,7 @@ def list_questions(
 
     # The items that are looked at; those that need no more questions make room for others.
     n_looked = n_most + len(np.unique(pending[0]))
-    n_looked = max(n_looked, min(N_TIMES * n_looked, ENOUGH))
+    n_looked = max(n_looked, min(N_TIMES * n_looked, ENOUGH_ITEMS_LISTED))
     top = np.sort(np.argsort(-best, kind="stable")[:n_looked])
     top = top[best[top] > 0]
     items = items[top]
@@ -399,16 +399,16 @@ def list_questions(
     crowding = 1 + np.bincount(nodes, about * shares, minlength=len(posterior)).astype(np.float64)[items]
     links = read_only(node_offsets), read_only(nodes), read_only(shares)  # those of a graph are
     here = (items, cells[top], best[top], posterior, slopes, *matrices, *taken, *links, place)
-    bounds = min(N_SHORT, len(ids)), int(np.clip(MOST_PRODUCTS // matrices[0][0].size, 2, MOST_OUTCOMES))
+    bounds = min(N_SHORT, len(ids)), int(np.clip(MOST_OUTCOME_PRODUCTS // matrices[0][0].size, 2, MOST_OUTCOMES))
     waiting = np.stack([place[pending[0]], rank[pending[1]]], axis=1).astype(np.int64)
     has = np.bincount(waiting[:, 1], minlength=len(ids))
     waiting = waiting[waiting[:, 0] >= 0]
     n_pending, can_answer = len(waiting), np.isfinite(matrices[2])
     chosen, gains = np.concatenate([waiting, np.zeros((n_most, 2), np.int64)]), np.zeros(n_pending + n_most)
-    limit = -(-SPREAD * (n_most + len(pending[0])) // int(can_answer.sum()))
+    limit = -(-MOST_UNEVEN * (n_most + len(pending[0])) // int(can_answer.sum()))
     while True:
         left = np.maximum((limit if limits is None else limits[order]) - has, 0)
-        rest: tuple[Any, ...] = (crowding.copy(), *bounds, left, paid + ROUNDING, n_pending, chosen, gains)
+        rest: tuple[Any, ...] = (crowding.copy(), *bounds, left, paid + COST_ROUNDING, n_pending, chosen, gains)
         n_chosen = choose(*here, *rest)
         if n_chosen == n_pending + n_most or limits is not None or left[can_answer].all():
             break
@@ -477,7 +477,7 @@ def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: F
     """D(p_mk || r) per cost for each cell, class and worker, where r are the answers at the cell's middle."""
     slopes = np.zeros((len(middles), row_entropy.shape[1], len(confusion)))
     for c, middle in enumerate(middles):
-        answers = np.maximum(np.einsum("k,mka->ma", middle, confusion), 1e-300)
+        answers = np.maximum(np.einsum("k,mka->ma", middle, confusion), NEARLY_ZERO)
         slopes[c] = (-row_entropy - np.einsum("mka,ma->mk", confusion, np.log(answers))).T / cost
     return slopes
 

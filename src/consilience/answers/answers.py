@@ -36,7 +36,7 @@ from .classes import (
     warn_of_slips,
 )
 from .columns import (
-    MANY,
+    MANY_VALUES,
     MOST_NARROW,
     SIGN,
     VERY_MANY,
@@ -56,7 +56,7 @@ from .columns import (
 )
 from .items import Sequences, add_gold, count_items, encode_items, read_keys, read_times
 from .layouts import (
-    FILL,
+    FILL_ANSWERS,
     drop_unlabelled,
     lay_out_matrix,
     read_entries,
@@ -75,12 +75,12 @@ BLOCK_SIZE = 1 << 17
 # about so many probabilities.
 ANSWERS_PER_ROW, FEWEST_BLOCKS, MOST_BLOCKS, MOST_PROBABILITIES = 8, 32, 128, 1 << 21
 # Rows are marked in a table of all of them, unless there are so many times more of them than answers.
-MOST_ROWS = 16
+MOST_MARKS_PER_ANSWER = 16
 # So many rows can be told apart by codes of two bytes.
 MOST_SHORT = 1 << 16
 NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
-LEAST_WEIGHT = 1e-100
+LEAST_ANSWER_WEIGHT = 1e-100
 
 
 class Budget(NamedTuple):
@@ -335,7 +335,7 @@ class Answers:
         if normalise:
             spell = choose_spelling(labels, classes)
             codes, labels = merge_spellings(codes, labels, spell, ordered=has_categories)
-        who, workers = encode_sorted(table.values(columns["worker"], FILL))
+        who, workers = encode_sorted(table.values(columns["worker"], FILL_ANSWERS))
         weights = read_weights(table, columns["weight"]) if "weight" in columns else None
         times = read_times(table, columns["order"]) if "order" in columns else None
 
@@ -343,7 +343,7 @@ class Answers:
         keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
         items = table.items if items is None else items
         named = None if items is None else read_keys(items, len(keys_of_rows), columns)
-        about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
+        about, keys = encode_items([table.values(name, FILL_ANSWERS) for name in keys_of_rows], named, table.name)
         offsets, who, codes, (weights, times, votes) = sort_rows(
             about, count_items(keys), who, codes, weights, times, votes
         )
@@ -662,7 +662,7 @@ class Answers:
 
     def have_repeated(self) -> bool:
         """Whether a worker has answered an item more than once."""
-        if self.n_responses < MANY:  # nothing need be compiled for so few
+        if self.n_responses < MANY_VALUES:  # nothing need be compiled for so few
             pairs = np.sort(self.item_of_answer() * self.n_workers + self.worker)
             return bool((pairs[1:] == pairs[:-1]).any())
         from ..kernels.columns import have_repeated
@@ -787,8 +787,8 @@ class Answers:
 
 
 def keep_weights(weight: Floats | None) -> Floats | None:
-    """The weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
-    return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)
+    """The weights of answers, at least `LEAST_ANSWER_WEIGHT`; None where all are 1: models are faster without."""
+    return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_ANSWER_WEIGHT)
 
 
 def empty_responses(
@@ -876,7 +876,7 @@ def cut_blocks(
         answered |= (known != 0).any(axis=1)
     # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
     # which kernels are compiled.
-    many = total_size >= MANY
+    many = total_size >= MANY_VALUES
     all_told = responses.silence_counts or bool(answered.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
     targets = np.linspace(0, total_size, n_blocks + 1).astype(np.int64).tolist()
@@ -890,7 +890,7 @@ def cut_blocks(
         (first, start), (last, stop) = runs[number]
         answers = slice(int(offsets[start]), int(offsets[stop]))
         own = codes[answers]
-        if n_codes > MOST_ROWS * max(len(own), BLOCK_SIZE):
+        if n_codes > MOST_MARKS_PER_ANSWER * max(len(own), BLOCK_SIZE):
             rows, local = np.unique(own, return_inverse=True)
         else:
             used = np.zeros(n_codes, bool)

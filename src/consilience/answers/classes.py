@@ -70,13 +70,13 @@ FEWEST_LABELS, FEWEST_WHOLE = 20, 50
 # Tags and single labels are not judged by fewer answers.
 FEWEST_IN_ALL = 20
 # With fewer answers per label, on average, hardly anybody agrees with anybody.
-FEWEST_ANSWERS = 3
+FEWEST_ANSWERS_PER_LABEL = 3
 # Numbers are classes, not scores, if two workers give an item the same one at least so often.
 LEAST_AGREEMENT = 0.25
 # A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
-FEWEST_TO_JUDGE, CHANCE = 5, 0.01
+FEWEST_TO_JUDGE, CHANCE_OF_ONE_LABEL = 5, 0.01
 # Workers count as most, and items as few, beyond this share.
-MOST, FEW = 0.5, 0.5
+MOST_WORKERS_SHARE, FEW_ITEMS_SHARE = 0.5, 0.5
 # So many answers are looked at together.
 SLICE = 1 << 18
 # What separates the labels of a set; the latter are seldom in names.
@@ -385,7 +385,7 @@ def warn_of_slips(
     # Labels that are no classes: ids and free text, or numbers, of which others warn.
     if not named and are_measured(r):
         return
-    if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS * r.n_labels:
+    if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS_PER_LABEL * r.n_labels:
         rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
         problem = (
             f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
@@ -452,7 +452,7 @@ def are_measured(r: Answers) -> bool:
     same_item, same_label = np.diff(r.item_of_answer()) == 0, r.label[1:] == r.label[:-1]
     is_usual = same_label & (r.label[1:] == np.argmax(count_codes(r.label, r.n_labels)))
     agreement = float(np.mean(same_label[same_item & ~is_usual])) if (same_item & ~is_usual).any() else 0.0
-    return agreement < LEAST_AGREEMENT or r.n_responses < FEWEST_ANSWERS * r.n_labels
+    return agreement < LEAST_AGREEMENT or r.n_responses < FEWEST_ANSWERS_PER_LABEL * r.n_labels
 
 
 def doubt_silence(r: Answers) -> DataWarning | None:
@@ -464,7 +464,7 @@ def doubt_silence(r: Answers) -> DataWarning | None:
     share = (r.label_counts if r.amount is None else count_codes(r.label, r.n_labels)) / max(r.n_responses, 1)
     counts, place = np.unique(n_answers, return_inverse=True)
     chance = np.array([np.sum(share**count) for count in counts.tolist()])[place]
-    judged = (n_answers >= FEWEST_TO_JUDGE) & (chance < CHANCE)
+    judged = (n_answers >= FEWEST_TO_JUDGE) & (chance < CHANCE_OF_ONE_LABEL)
     alike, first = judged.copy(), np.full(r.n_workers, -1, r.label.dtype)
     for begin in range(0, r.n_responses, SLICE):
         if not alike.any():  # soon, in crowds
@@ -481,9 +481,9 @@ def doubt_silence(r: Answers) -> DataWarning | None:
         n_places = int(np.sum(ends - keys.position[keys.offsets[:-1]] + 1))
     tagged = keys is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
     answered = np.count_nonzero(np.diff(r.offsets))
-    if n_alike > max(1, MOST * n_judged) and n_answers[alike].sum() > MOST * r.n_responses:
+    if n_alike > max(1, MOST_WORKERS_SHARE * n_judged) and n_answers[alike].sum() > MOST_WORKERS_SHARE * r.n_responses:
         problem = f"{n_alike:,} of {plural(n_judged, 'worker')} with enough answers to tell only ever say one label"
-    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
+    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW_ITEMS_SHARE * n_places:
         said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
         problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
     else:

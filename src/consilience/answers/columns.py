@@ -247,12 +247,12 @@ def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
 
 
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
-MANY = 100_000
+MANY_VALUES = 100_000
 # From so many entries on, memory counts more than the time to compile kernels for codes of one byte, which tell so many
 # values apart.
 VERY_MANY, MOST_NARROW = 1_000_000, 127
 # So many codes are counted together.
-AT_ONCE = 1 << 17
+CODES_AT_ONCE = 1 << 17
 # Whole numbers are coded by a table of at most so many entries per row.
 MOST_VALUES = 2
 
@@ -286,7 +286,7 @@ def _encode_numbers(column: pa.Array, by_value: bool) -> tuple[Codes, Values] | 
     Distinct values are sorted (`by_value`), or in order of first appearance.
     """
     n = len(column)
-    if n < MANY or not pa.types.is_signed_integer(column.type) or column.null_count:
+    if n < MANY_VALUES or not pa.types.is_signed_integer(column.type) or column.null_count:
         return None
     from ..kernels.columns import find_first_rows, number_marked, recode
 
@@ -300,8 +300,8 @@ def _encode_numbers(column: pa.Array, by_value: bool) -> tuple[Codes, Values] | 
 
     def cut(start: int, stop: int) -> Iterator[tuple[slice, Any]]:
         """A few rows at a time, in the one type that kernels are compiled for."""
-        for begin in range(start, stop, AT_ONCE):
-            rows = slice(begin, min(begin + AT_ONCE, stop))
+        for begin in range(start, stop, CODES_AT_ONCE):
+            rows = slice(begin, min(begin + CODES_AT_ONCE, stop))
             yield rows, freeze(values[rows].astype(np.int64))
 
     def find_first(start: int, stop: int) -> None:
@@ -337,7 +337,7 @@ def are_in_order(codes: Integers) -> bool:
     >>> are_in_order(np.array([0, 0, 1, 2])), are_in_order(np.array([0, 2]))
     (True, False)
     """
-    steps = (np.diff(codes[first : first + AT_ONCE + 1]) for first in range(0, len(codes), AT_ONCE))
+    steps = (np.diff(codes[first : first + CODES_AT_ONCE + 1]) for first in range(0, len(codes), CODES_AT_ONCE))
     return all(((step == 0) | (step == 1)).all() for step in steps)
 
 
@@ -403,7 +403,7 @@ def count_codes(codes: Integers, n_values: int, weights: NDArray[np.float64] | N
     """
     if weights is not None:
         return np.bincount(codes, weights, n_values)
-    parts = (codes[first : first + AT_ONCE] for first in range(0, len(codes), AT_ONCE))
+    parts = (codes[first : first + CODES_AT_ONCE] for first in range(0, len(codes), CODES_AT_ONCE))
     return sum((np.bincount(part, minlength=n_values) for part in parts), np.zeros(n_values, np.int64))
 
 
@@ -446,7 +446,7 @@ def sort_rows(
 
 def find_offsets(keys: Integers, n_keys: int) -> Indices:
     """Where each key 0..n_keys-1 begins among the sorted keys, and where the last one ends."""
-    if len(keys) < MANY:
+    if len(keys) < MANY_VALUES:
         counts = np.bincount(keys, minlength=n_keys)
     else:
         from ..kernels.columns import count_keys
@@ -465,7 +465,7 @@ def order_by(keys: Integers, n_keys: int) -> tuple[Integers, Indices]:
     (array([1, 0, 2]), array([0, 1, 3]))
     """
     offsets = find_offsets(keys, n_keys)
-    if len(keys) < MANY:
+    if len(keys) < MANY_VALUES:
         return np.argsort(keys, kind="stable"), offsets
     from ..kernels.columns import place_rows
 
@@ -488,8 +488,8 @@ def take_rows(values: Any, order: Integers) -> Any:
     taken = np.empty((len(order), *values.shape[1:]), values.dtype)
 
     def take(start: int, stop: int) -> None:
-        for first in range(start, stop, AT_ONCE):  # NumPy copies short indices
-            rows = slice(first, min(first + AT_ONCE, stop))
+        for first in range(start, stop, CODES_AT_ONCE):  # NumPy copies short indices
+            rows = slice(first, min(first + CODES_AT_ONCE, stop))
             np.take(values, order[rows], axis=0, out=taken[rows], mode="clip")
 
     side_by_side(take, len(order))
@@ -630,7 +630,19 @@ def keep_values(codes: Integers, values: Values, kept: Truths) -> tuple[Codes, V
 
 SIGN, ESCAPE = "|", "\\"
 # Columns of tables of results, after which no part of an item is called.
-TAKEN = ("item", "sequence", "position", "worker", "label", "confidence", "median", "mean", "low", "high", "decided_by")
+RESULT_COLUMNS = (
+    "item",
+    "sequence",
+    "position",
+    "worker",
+    "label",
+    "confidence",
+    "median",
+    "mean",
+    "low",
+    "high",
+    "decided_by",
+)
 _PART = re.compile(r"(?:^|\|)((?:[^|\\]|\\.)*)", re.DOTALL)
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
@@ -665,7 +677,7 @@ def join_parts(columns: Sequence[Column]) -> Column:
     return to_column(pc.binary_join_element_wise(*texts, pa.scalar(SIGN, pa.large_string())))
 
 
-def split_ids(ids: Values, names: str | None, taken: Iterable[str] = TAKEN) -> dict[str, Column]:
+def split_ids(ids: Values, names: str | None, taken: Iterable[str] = RESULT_COLUMNS) -> dict[str, Column]:
     """The columns of the parts of ids, if the column of ids is called by several names; else none.
 
     A part that is called like a column of results has item_ in front of its name.

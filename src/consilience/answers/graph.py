@@ -33,7 +33,7 @@ from .random_choices import hash_ids
 from .tables import open_frame, read_column, read_distinct, read_names
 
 # Neighbours are kept in 32 bits.
-MOST_ITEMS = 2**31 - 1
+MOST_NODES = 2**31 - 1
 # So many nodes are visited in random order: posteriors of that many stay in the cache.
 VISITED_TOGETHER = 4096
 # From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
@@ -46,7 +46,7 @@ NEIGHBOURHOODS = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 # Up to this many features a tree finds neighbours faster than comparing everything with everything.
 TREE_FEATURES = 15
 # Squares of features up to this size are numbers, also of single precision.
-LARGEST = 1e15
+LARGEST_FEATURE = 1e15
 # Similarities computed at a time when everything is compared with everything.
 CHUNK_CELLS = 20_000_000
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
@@ -268,7 +268,7 @@ class Graph:
         except (TypeError, NotImplementedError) as error:
             raise parameter_error("shape", "Graph.grid", expected, shape) from error
         are_sizes = all(len(size) in NEIGHBOURHOODS and all(is_whole(n) and n >= 1 for n in size) for size in shapes)
-        if not are_sizes or sum(math.prod(map(int, size)) for size in shapes) > MOST_ITEMS:
+        if not are_sizes or sum(math.prod(map(int, size)) for size in shapes) > MOST_NODES:
             raise parameter_error("shape", "Graph.grid", expected, shape)
         sources, targets, kinds, first = [], [], [], 0
         for extent in [tuple(map(int, size)) for size in shapes]:
@@ -369,8 +369,8 @@ class Graph:
         Without weights all are 1.
         """
         n_items = len(items)
-        if n_items > MOST_ITEMS:
-            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {n_items:,}.")
+        if n_items > MOST_NODES:
+            raise InputError(f"A graph has at most {MOST_NODES:,} items; got {n_items:,}.")
         source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
         proper = source != target
         pair = (np.minimum(source, target) * n_items + np.maximum(source, target))[proper]
@@ -594,8 +594,10 @@ def to_rows(given: Any, names: Sequence[str] | None = None, ids: Values | None =
             "Fill them in, or give a table without these items: items may be without features.",
             keyword="features",
         )
-    if values.size and np.max(abs(values)) > LARGEST:
-        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
+    if values.size and np.max(abs(values)) > LARGEST_FEATURE:
+        raise InputError(
+            f"features must not be larger than {LARGEST_FEATURE:g}.", "Scale them first.", keyword="features"
+        )
     return rows
 
 

@@ -44,7 +44,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, Python, Sentence, listing, plural, shorten, warn_of
-from ..kernels import Floats, Integers, Truths, freeze
+from ..kernels import ROUNDING, Floats, Integers, Truths, freeze
 from ..options import to_floats
 from .classes import find_by_value, normalise_column, normalise_label, to_number, to_numbers
 from .columns import (
@@ -77,10 +77,8 @@ if TYPE_CHECKING:
 
 NAMED = "the named items"
 KEY_REMEDY = "Say which item each row belongs to."
-# What is left of logarithms that should cancel out.
-ROUNDING = 1e-12
 # Smaller probabilities than this count as this: they can still be multiplied. Zero stays zero.
-LEAST = 1e-100
+LEAST_PRIOR = 1e-100
 # The format of a table that was a dict of items or a Series, whose keys are whatever they are.
 KEYED = "keyed"
 # How a column says true and false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
@@ -853,9 +851,9 @@ def add_priors(r: Answers, known: Floats | None, priors: ItemPriors, shares: Flo
     """
     probabilities = priors.probabilities
     with np.errstate(divide="ignore"):
-        logs = np.log(np.where(probabilities > 0, np.maximum(probabilities, LEAST), 0.0))
+        logs = np.log(np.where(probabilities > 0, np.maximum(probabilities, LEAST_PRIOR), 0.0))
     log_prior = np.zeros((r.n_items, r.n_classes)) if known is None else known.copy()
     # A class that no item can have stays impossible.
-    logs -= np.log(np.maximum(shares, LEAST))
+    logs -= np.log(np.maximum(shares, LEAST_PRIOR))
     log_prior[priors.item] += np.where(abs(logs) < ROUNDING, 0.0, logs)
     return freeze(log_prior)

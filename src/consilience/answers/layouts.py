@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
-FILL = "Every answer must say who gave it about what: fill it in or drop the row."
+FILL_ANSWERS = "Every answer must say who gave it about what: fill it in or drop the row."
 # What the column of known labels ends in, beside that of the answers to a question.
-GOLD = "_gold"
+GOLD_ROLE = "_gold"
 # A table is recognised as wide only if its cells hold few different labels.
-MOST_LABELS = 20
+MOST_LABELS_LISTED = 20
 # In a matrix with fewer rows, a column of ids is known by its name alone.
 FEWEST_ROWS = 5
 # Columns with such names hold no worker's answers.
@@ -237,7 +237,7 @@ def read_wide(table: Table, names: Names, named: bool, missing: int | None = Non
             )
         else:
             shared = {label for label, count in counts.items() if count > 1}
-            alike = 2 <= len(counts) <= MOST_LABELS and 2 * len(shared) >= len(counts)
+            alike = 2 <= len(counts) <= MOST_LABELS_LISTED and 2 * len(shared) >= len(counts)
             has_others = not all(each & shared for each in labels) or any(
                 _SUMMARIES.match(str(name).lower()) for name in workers
             )
@@ -304,7 +304,7 @@ def _find_other_columns(table: Table, workers: Sequence[str], who: Indices, entr
     is_shared = np.bincount(code)[code] > 1
     n_labels = np.bincount(owner, minlength=len(workers))
     alone = (np.bincount(owner, is_shared, len(workers)) == 0) & (n_labels > 0) & (len(workers) > 2)
-    many = alone & (n_labels > MOST_LABELS) & (alone.sum() < len(workers))
+    many = alone & (n_labels > MOST_LABELS_LISTED) & (alone.sum() < len(workers))
     few = [workers[w] for w in np.flatnonzero(alone & ~many).tolist()]
     if few:
         problem = f"No other column of {table.name} holds any of the values of {listing(few)}."
@@ -323,7 +323,7 @@ def _find_labels(columns: Sequence[Any]) -> list[set[Any]] | None:
         if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
             return None
         labels.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
-        if not 1 <= len(labels[-1]) <= MOST_LABELS:
+        if not 1 <= len(labels[-1]) <= MOST_LABELS_LISTED:
             return None
     return labels
 
@@ -394,9 +394,9 @@ def read_appen(table: Table, names: Names, named: bool) -> Table:  # noqa: ARG00
     columns = [str(name) for name in table.names]
     # Questions have known answers beside them; without any it is the one with a usual name.
     usual = table.find("label")
-    questions = [name for name in columns if f"{name}{GOLD}" in columns] or ([] if usual is None else [usual])
+    questions = [name for name in columns if f"{name}{GOLD_ROLE}" in columns] or ([] if usual is None else [usual])
     label = _choose_question(table, questions, names, "a full report of Appen")
-    gold = f"{label}{GOLD}"
+    gold = f"{label}{GOLD_ROLE}"
     if gold in columns:
         tests = table.read("_golden").tolist() if "_golden" in columns else ["true"] * table.n_rows
         known = [
@@ -415,7 +415,7 @@ def take_question(table: Table, names: Names) -> Table:
     label = table.need("label", names["label"], parameter="label")
     sets = table.lists(label)
     rows = find_present(table.read(label)) if sets is None else np.flatnonzero([each is not None for each in sets])
-    preferred = {**table.preferred, "label": label, "gold": f"{label}{GOLD}"}
+    preferred = {**table.preferred, "label": label, "gold": f"{label}{GOLD_ROLE}"}
     return replace(table.keep(rows), preferred=preferred, questions=())
 
 

@@ -29,7 +29,7 @@ from .columns import Column, spell_surrogates
 from .tables import build_frame
 
 # So many rows of a table are shown, and so many characters of a cell: two remarks about a worker have up to 60.
-MOST_ROWS, WIDEST = 20, 60
+MOST_ROWS_SHOWN, WIDEST_CELL = 20, 60
 # Columns of text are not made narrower than this: the names in a confusion could not be told from each other.
 NARROWEST = 24
 # Digits of figures in tables that are made to be read.
@@ -94,14 +94,14 @@ class ReportTable:
         names, rows, numbers = spell_table(self.arrow)
         texts = [[spell_estimate(each) if isinstance(each, tuple) else to_word(each) for each in row] for row in rows]
         lines = text_table(names, texts, numbers) if names else []
-        return "\n".join([*lines, *count_rest(len(self), MOST_ROWS)])
+        return "\n".join([*lines, *count_rest(len(self), MOST_ROWS_SHOWN)])
 
     def _repr_html_(self) -> str:
         names, rows, numbers = spell_table(self.arrow)
         cells = [
             [html_estimate(each) if isinstance(each, tuple) else escape(to_word(each)) for each in row] for row in rows
         ]
-        return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(len(self), MOST_ROWS)))
+        return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(len(self), MOST_ROWS_SHOWN)))
 
 
 def build_report(columns: Mapping[str, Column], backend: str) -> Any:
@@ -127,7 +127,7 @@ def round_figures(columns: Mapping[str, Column]) -> dict[str, Column]:
 
 def spell_table(table: pa.Table) -> tuple[list[str], list[tuple[Any, ...]], list[bool]]:
     """Heads and first rows of a table, and which columns are numbers; an estimate and its interval are one value."""
-    cells, names = table.slice(0, MOST_ROWS).to_pydict(), table.column_names
+    cells, names = table.slice(0, MOST_ROWS_SHOWN).to_pydict(), table.column_names
     estimates = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
     for name in estimates:
         cells[name] = list(zip(cells[name], cells.pop(f"{name}_low"), cells.pop(f"{name}_high"), strict=True))
@@ -164,7 +164,7 @@ def to_word(value: object) -> str:
         return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.3g}"
     text = " ".join(spell_surrogates(str(value)).split())
     text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"
 
 
 def spell_estimate(estimate: Sequence[Any]) -> str:
@@ -206,7 +206,7 @@ def text_table(
     if width is not None:
         texts = [k for k in range(len(heads)) if not numbers[k]]
         for k in texts:
-            widths[k] = min(widths[k], WIDEST)
+            widths[k] = min(widths[k], WIDEST_CELL)
         for _ in range(max(0, sum(widths) + 2 * (len(heads) - 1) - width)):
             wide = [k for k in texts if widths[k] > max(NARROWEST, count_cells(heads[k]))]
             if wide:

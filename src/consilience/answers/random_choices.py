@@ -37,9 +37,9 @@ from .items import Sequences
 Hashes = NDArray[np.uint64]
 
 # Odd, and without a pattern: the golden ratio in 64 bits.
-STEP = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_STEP = np.uint64(0x9E3779B97F4A7C15)
 # Ids that are hashed together.
-AT_ONCE = 1 << 17
+IDS_AT_ONCE = 1 << 17
 # How many times as many units as are hidden the sample has from which they are drawn.
 SPARE = 10
 
@@ -70,8 +70,8 @@ def hash_ids(ids: Values) -> Hashes:
     hashes = np.empty(len(ids), np.uint64)
 
     def fill(start: int, stop: int) -> None:
-        for first in range(start, stop, AT_ONCE):  # the texts of all ids together would take much memory
-            run = slice(first, min(first + AT_ONCE, stop))
+        for first in range(start, stop, IDS_AT_ONCE):  # the texts of all ids together would take much memory
+            run = slice(first, min(first + IDS_AT_ONCE, stop))
             some, texts = ids[run], None
             if some.dtype.kind == "f" and bool(np.all((np.abs(some) < 2**53) & (some == np.floor(some)))):
                 some = some.astype(np.int64)
@@ -144,8 +144,8 @@ def draw_numbers(seed: int | None, *hashes: Hashes) -> Hashes:
         parts = [np.full(1, (int(seed) >> shift) % 2**64, np.uint64) for shift in words] + parts
     total = np.zeros(1, np.uint64)
     for each in parts:
-        total = total * STEP + each
-        total += STEP
+        total = total * GOLDEN_STEP + each
+        total += GOLDEN_STEP
         mix_bits(total)
     return total
 

@@ -51,10 +51,10 @@ Probabilities: TypeAlias = NDArray[np.float32]
 # Probabilities of one vote may exceed 1 by rounding.
 VOTE_SLACK = 1e-3
 # What rounding to two decimals does to one probability at most; sums may differ from 1 by so much at most.
-ROUNDING, MOST_ROUNDING = 0.005, 0.1
+DECIMAL_ROUNDING, MOST_ROUNDING = 0.005, 0.1
 PERCENT = 100.0
 # What the column of most probable labels is called.
-MOST_PROBABLE = "most probable label"
+MOST_PROBABLE_LABEL = "most probable label"
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
 _HOW = "as a table of probabilities"
@@ -108,7 +108,7 @@ def find_whole(votes: Floats, rounded: bool = True) -> float | None:
 
 def check_sums(votes: Floats, rounded: bool) -> Truths:
     """Which votes (n, L) are at least 0 and sum to 1, perhaps but for rounding."""
-    slack = min(ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK
+    slack = min(DECIMAL_ROUNDING * votes.shape[1], MOST_ROUNDING) * rounded + VOTE_SLACK
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
     return np.asarray((np.abs(total - 1) <= slack) & (votes >= 0).all(axis=1))
@@ -229,8 +229,8 @@ def with_votes(table: Table, rows: SoftRows) -> Table:
         raise InputError(f"{table.name} has no votes: all probabilities are missing.")
     if len(there) < table.n_rows:
         table, rows = table.keep(there), rows.pick(there)
-    table = table.add({MOST_PROBABLE: to_column(rows.labels).take(rows.find_codes())})
-    return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, soft=rows)
+    table = table.add({MOST_PROBABLE_LABEL: to_column(rows.labels).take(rows.find_codes())})
+    return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE_LABEL}, soft=rows)
 
 
 def read_soft(table: Table, names: Names, named: bool) -> Table | None:

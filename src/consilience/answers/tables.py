@@ -20,7 +20,7 @@ from narwhals.exceptions import DuplicateError
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
 from ..kernels import Floats
 from ..limits import NUMBER, require_few, require_memory
-from ..options import is_among, to_floats
+from ..options import COLUMN_ROLES, is_among, to_floats
 from .columns import (
     Column,
     Indices,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .soft_votes import SoftRows
 
 # What columns of a table of answers can be.
-ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
+ROLES = tuple(role for role in COLUMN_ROLES if role != "gold")
 # Roles that several columns can play together.
 WHOLE = ("item", "sequence")
 _LABELS = (

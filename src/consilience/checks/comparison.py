@@ -39,7 +39,6 @@ from ..answers.graph import Graph
 from ..answers.random_choices import hide_answers, sample_items
 from ..engines import Engine
 from ..errors import quietly, shorten
-from ..inference import ITEMS_AT_ONCE
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.hidden_answers import (
     Calibration,
@@ -55,7 +54,7 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.rows import shrink_rows
 from ..kernels import Floats
-from ..limits import release_mapped, side_by_side
+from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_model, take_vote
@@ -64,7 +63,7 @@ from ..results.result import FitResult, weigh_copies
 from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
-MOST_CLASSES = 20
+MOST_CLASSES_OF_RECORD = 20
 
 
 def compare_with_vote(
@@ -162,7 +161,7 @@ def compare_with_vote(
         and r.sequences is None
         and not r.silence_counts
         and not are_soft(r)
-        and r.n_classes <= MOST_CLASSES,
+        and r.n_classes <= MOST_CLASSES_OF_RECORD,
         alpha_level=level,
         soft=r.soft is not None,
         **further,

@@ -56,11 +56,11 @@ from ..results.fitting import fit_model
 from ..results.result import FitResult, weigh_copies
 
 # Vote shares of a smaller variance are the same but for rounding.
-SAME = 1e-20
+LEAST_SHARE_VARIANCE = 1e-20
 # Items whose neighbours are looked at together.
-ITEMS_AT_ONCE = 50_000
+NEIGHBOURHOODS_AT_ONCE = 50_000
 # A coupling has settled when it moves by less than this share of itself; it is learned in so many rounds at most.
-SETTLED, MOST_ROUNDS = 0.01, 30
+COUPLING_SETTLED, COUPLING_ROUNDS = 0.01, 30
 
 
 def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
         item, worker = r.votes()
         each = np.ones(r.n_workers) if r.silence_weight is None else r.silence_weight
         silent = each.sum() - np.bincount(item, each[worker], r.n_items)
-        votes = np.column_stack([votes, np.where(silent > SAME, silent, 0.0)])
+        votes = np.column_stack([votes, np.where(silent > LEAST_SHARE_VARIANCE, silent, 0.0)])
     total = votes.sum(axis=1)
     shares = votes / np.where(total > 0, total, 1.0)[:, None]
 
@@ -89,7 +89,7 @@ def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
     shares -= degrees @ shares / degrees.sum()
     spread = (shares * degrees[:, None]).T @ shares / degrees.sum()
     variance = float(np.trace(spread))
-    if variance <= SAME:
+    if variance <= LEAST_SHARE_VARIANCE:
         return 0.0, float("inf")  # all answers are alike
     together = float((shares * (link(graph, source, both) @ shares)).sum()) / 2  # each edge is met from both ends
     return together / (n_edges * variance), float(np.linalg.norm(spread) / (np.sqrt(n_edges) * variance))
@@ -139,8 +139,8 @@ def correlate_errors(r: Answers, graph: Graph, labels: NDArray[np.int64]) -> tup
     links = link(graph, source, labels[source] == labels[graph.neighbours])
     together = spread = products = 0.0
     squares = errors.multiply(errors).tocsr()
-    for first in range(0, graph.n_items, ITEMS_AT_ONCE):
-        rows = slice(first, first + ITEMS_AT_ONCE)
+    for first in range(0, graph.n_items, NEIGHBOURHOODS_AT_ONCE):
+        rows = slice(first, first + NEIGHBOURHOODS_AT_ONCE)
         # Each edge is met from both ends.
         together += errors[rows].multiply(links[rows] @ errors).sum()
         spread += squares[rows].multiply(links[rows] @ answered).sum()
@@ -208,10 +208,10 @@ def learn_coupling_only(
         return posterior
 
     field, trail = cast(Field, problem.structure).update(FieldSummary(0.0, mass, 0.0)), Trail()
-    for _ in range(MOST_ROUNDS):  # Newton steps on the pseudo-likelihood
+    for _ in range(COUPLING_ROUNDS):  # Newton steps on the pseudo-likelihood
         summary = field.infer(evidence.copy(), graph, trail, problem.engine.n_threads)
         moved, field = abs(summary.coupling - field.coupling), cast(Field, problem.structure).update(summary)
-        if moved <= SETTLED * field.coupling:
+        if moved <= COUPLING_SETTLED * field.coupling:
             break
     known = None if observations.gold is None else observations.gold.codes >= 0
     confusion = problem.workers.plain_mean(learned.workers, independent_fit.statistics.counts, learned.prior)

@@ -91,7 +91,7 @@ CHECKS: dict[str, Check] = {
         trusts=True,
         needs=lambda it, _: (
             any(to_values(it.workers["remarks"]))
-            or (np.asarray(to_values(it.workers["accuracy_high"]), float) < checks.HALF).any()
+            or (np.asarray(to_values(it.workers["accuracy_high"]), float) < checks.OFTEN_WRONG_SHARE).any()
         ),
     ),
     "drift": Check(checks.find_falls, "workers", trusts=True, needs=lambda it, _: it.drift),
@@ -105,7 +105,7 @@ CHECKS: dict[str, Check] = {
         checks.find_doubtful,
         "review",
         trusts=True,
-        needs=lambda it, _: (it.labels.shown_confidence < checks.DOUBTFUL).any(),
+        needs=lambda it, _: (it.labels.shown_confidence < checks.DOUBTFUL_CONFIDENCE).any(),
     ),
 }
 

@@ -16,7 +16,7 @@ from ..answers.columns import to_values
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.observations import Observations
-from ..results.comparison import CHECK_IDS, KEPT, Comparison, describe_limit
+from ..results.comparison import CHECK_IDS, LEAST_KEPT, Comparison, describe_limit
 from ..results.findings import ADVICE, NOUNS, Finding, Words
 from ..results.result import Result
 from ..results.worker_report import find_accused
@@ -30,10 +30,10 @@ OTHER_WAYS_WITH_SOFT_VOTES: tuple[Words, ...] = (
     "Or fuse the most probable label of each vote.",
 )
 # Labels below this confidence are called doubtful, and are worth telling from this share of all.
-DOUBTFUL, WORTH_TELLING = 0.7, 0.01
+DOUBTFUL_CONFIDENCE, LEAST_DOUBTFUL_SHARE = 0.7, 0.01
 # With fewer answers, single answers of workers and one label for all of them are no surprise.
-FEW = 20
-OFTEN_WRONG, HALF = "often wrong", 0.5
+FEW_ANSWERS_EACH = 20
+OFTEN_WRONG, OFTEN_WRONG_SHARE = "often wrong", 0.5
 # What remarks on workers mean, of one and of several.
 MEANINGS = {
     "uninformative": (
@@ -103,7 +103,7 @@ def find_collapse(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     elif not r.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
-    if compared.lost is not None and compared.kept_share < KEPT:
+    if compared.lost is not None and compared.kept_share < LEAST_KEPT:
         lost = shorten(classes[[compared.lost]].tolist()[0])
         problem = (
             f"Where all workers who answered an item agree on {lost}, {result.model} gives another label to "
@@ -161,12 +161,12 @@ def find_unsettled(_: Result, model: LabelEstimator) -> Iterator[Finding]:
 def find_doubtful(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """More than a few labels have a low confidence."""
     labels = result.labels
-    n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
+    n_doubtful = int((labels.shown_confidence < DOUBTFUL_CONFIDENCE).sum())
     share = n_doubtful / labels.n_items
-    if len(labels.classes) > 1 and share >= WORTH_TELLING:
+    if len(labels.classes) > 1 and share >= LEAST_DOUBTFUL_SHARE:
         who = f"{plural(n_doubtful, result.kind.judged)} ({share:.1%}) {'has' if n_doubtful == 1 else 'have'}"
         remedy = "Collect more answers for such items, or review those that would teach most."
-        yield Finding(f"{who} a confidence below {DOUBTFUL:.0%}.", (remedy,), category=None)
+        yield Finding(f"{who} a confidence below {DOUBTFUL_CONFIDENCE:.0%}.", (remedy,), category=None)
 
 
 # ----------------------------------------------------------------------------------- whether answers are what they seem
@@ -211,7 +211,7 @@ def find_set_classes(result: Result, _: LabelEstimator) -> Iterator[Finding]:
 def find_wrong_columns(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The column of labels or of workers is probably another one."""
     r = result.answers
-    if r.n_responses < FEW or not {"label", "worker"} <= r.columns.keys():
+    if r.n_responses < FEW_ANSWERS_EACH or not {"label", "worker"} <= r.columns.keys():
         return
     if r.n_labels == 1 and not r.silence_counts:
         yield Finding(
@@ -319,7 +319,7 @@ def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
     if result.estimates is None or result.estimates.kind != "ordinal":
-        remarks[(remarks == "") & (high < HALF)] = OFTEN_WRONG
+        remarks[(remarks == "") & (high < OFTEN_WRONG_SHARE)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
     advised = bool(find_accused(result, result.comparison).any())  # by another finding: every sentence once
     for remark, meaning in MEANINGS.items():

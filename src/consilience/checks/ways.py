@@ -49,23 +49,30 @@ from ..answers.columns import Indices
 from ..answers.random_choices import count_units, draw_numbers, hide_answers
 from ..engines import Engine
 from ..errors import quietly
+from ..inference import STANDARD_ERRORS
 from ..inference.estimator import LatentEstimator, renew
 from ..inference.hidden_answers import POWERS, log_chance, mean_and_error, raise_to
 from ..inference.observations import HIDDEN, Observations
 from ..inference.workers.temperatures import MeanWorkers, TemperatureWorkers
-from ..kernels import Floats, Integers
-from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck
-from ..results.worker_report import LEAST_SHARE, fit_factors
+from ..kernels import NEARLY_ZERO, Floats, Integers
+from ..results.comparison import LEAST_HIDDEN, SURE_ERRORS, TELLING, ScaleCheck, SoftCheck
+from ..results.worker_report import ADDED_TO_CLASS_SHARES, fit_factors
 
 # A scale has so many levels.
-FEWEST_LEVELS, MOST_LEVELS = 3, 11
+FEWEST_LEVELS, MOST_NUMBERED_LEVELS = 3, 11
 # Answers, and soft votes, that are looked at, and how many of them are hidden, in a share of at most a quarter.
-MOST_ANSWERS, MOST_VOTES, ENOUGH, ENOUGH_VOTES, MOST_HIDDEN = 50_000, 20_000, 500, 2_000, 0.25
+MOST_ANSWERS_COMPARED, MOST_VOTES, ENOUGH_HIDDEN_ANSWERS, ENOUGH_HIDDEN_VOTES, MOST_HIDDEN = (
+    50_000,
+    20_000,
+    500,
+    2_000,
+    0.25,
+)
 # The gain per answer at which a fit that is only to be compared stops.
-TOL = 1e-4
+COMPARED_TOL = 1e-4
 WAYS = (TemperatureWorkers.name, MeanWorkers.name)
 # Steps by which accuracies are found; votes that the mean accuracy is worth.
-STEPS, SHRINKAGE = 25, 5.0
+ACCURACY_STEPS, ACCURACY_SHRINKAGE = 25, 5.0
 
 
 def order_levels(crowd: Answers) -> Indices | None:
@@ -75,7 +82,7 @@ def order_levels(crowd: Answers) -> Indices | None:
     Where silence is an answer, they do not.
     """
     levels = to_numbers(crowd.classes)
-    if levels is None or crowd.silence_counts or not FEWEST_LEVELS <= len(levels) <= MOST_LEVELS:
+    if levels is None or crowd.silence_counts or not FEWEST_LEVELS <= len(levels) <= MOST_NUMBERED_LEVELS:
         return None
     order = np.argsort(levels, kind="stable")
     steps, is_whole = np.diff(levels[order]), bool((levels == np.round(levels)).all())
@@ -91,8 +98,8 @@ def give_ranks(crowd: Answers, order: Indices) -> Answers:
 
 def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: Engine) -> ScaleCheck | None:
     """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
-    r = give_ranks(take_sample(crowd, model.seed, MOST_ANSWERS), order)
-    share = float(np.clip(ENOUGH / r.n_responses, HIDDEN, MOST_HIDDEN))
+    r = give_ranks(take_sample(crowd, model.seed, MOST_ANSWERS_COMPARED), order)
+    share = float(np.clip(ENOUGH_HIDDEN_ANSWERS / r.n_responses, HIDDEN, MOST_HIDDEN))
     if r.soft is not None or count_units(r) < r.n_responses or round(share * r.n_responses) < LEAST_HIDDEN:
         return None
     if not differ_by_little(r):
@@ -122,7 +129,7 @@ def differ_by_little(r: Answers) -> bool:
     differ, total = np.minimum(distance, 1.0), counts.sum(axis=0)
     expected = (total @ distance @ total) / max(total @ differ @ total, 1.0)
     nearer = -np.einsum("nc,cd,nd->n", counts, distance - expected * differ, counts)
-    return bool(nearer.sum() > SURE * np.sqrt(np.sum(nearer**2)))
+    return bool(nearer.sum() > SURE_ERRORS * np.sqrt(np.sum(nearer**2)))
 
 
 def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
@@ -142,7 +149,7 @@ def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
 def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> SoftCheck:
     """Compare the ways of fusing soft votes; without enough votes that can be hidden, the mean is taken."""
     r = take_sample(answers, model.seed, MOST_VOTES)
-    share = float(np.clip(ENOUGH_VOTES / r.n_responses, HIDDEN, MOST_HIDDEN))
+    share = float(np.clip(ENOUGH_HIDDEN_VOTES / r.n_responses, HIDDEN, MOST_HIDDEN))
     if round(share * r.n_responses) < LEAST_HIDDEN or r.n_classes < 2:
         return SoftCheck(MeanWorkers.name)
     with quietly():
@@ -186,16 +193,20 @@ def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int
     """The log probability of labels, each with the probability that it is right, by accuracies that fit."""
     n_votes, wrong = np.bincount(worker, minlength=n_workers), (1 - right) / (n_classes - 1)
     accuracy = np.full(n_workers, right.mean())
-    for _ in range(STEPS):
+    for _ in range(ACCURACY_STEPS):
         a = accuracy[worker]
-        share = a * right / np.maximum(a * right + (1 - a) * wrong, 1e-300)
-        accuracy = (np.bincount(worker, share, n_workers) + SHRINKAGE * share.mean()) / (n_votes + SHRINKAGE)
+        share = a * right / np.maximum(a * right + (1 - a) * wrong, NEARLY_ZERO)
+        accuracy = (np.bincount(worker, share, n_workers) + ACCURACY_SHRINKAGE * share.mean()) / (
+            n_votes + ACCURACY_SHRINKAGE
+        )
     a = np.clip(accuracy, 1e-3, 1 - 1e-3)[worker]
     return np.asarray(np.log(a * right + (1 - a) * wrong))
 
 
 def measure_information(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
     """What a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
-    shares = posterior.mean(axis=0) + LEAST_SHARE
+    shares = posterior.mean(axis=0) + ADDED_TO_CLASS_SHARES
     _, alone = fit_factors(votes, worker, posterior, n_workers, shares)
-    return float(np.einsum("nk,nk->", posterior, np.log(np.maximum(alone, 1e-300)) - np.log(shares)) / len(posterior))
+    return float(
+        np.einsum("nk,nk->", posterior, np.log(np.maximum(alone, NEARLY_ZERO)) - np.log(shares)) / len(posterior)
+    )

@@ -32,7 +32,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import (
-    LONGEST,
+    LONGEST_MESSAGE,
     ConsilienceError,
     ConsilienceWarning,
     Message,
@@ -57,12 +57,12 @@ Record = dict[str, Any]
 
 # Under which names the context of a command keeps its arguments as they were typed, the warnings that were given, and
 # what is printed and how.
-TYPED, WARNINGS, PRINTING = "consilience.typed", "consilience.warnings", ("quiet", "as_json", "debug")
+TYPED_ARGUMENTS, WARNINGS, PRINTING = "consilience.typed", "consilience.warnings", ("quiet", "as_json", "debug")
 ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 # What a context holds if the process has nothing to do but to run a command.
-ALONE = "alone"
+IS_PROCESS = "alone"
 # The widest that names of options are beside their help, and with how many options only the main ones are shown.
-WIDEST, MANY = 25, 24
+WIDEST_NAME, MANY_CHOICES = 25, 24
 
 
 # ------------------------------------------------------------------------------------------------------------ options
@@ -174,7 +174,7 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         self.groups = groups
         options = [option for each in groups.values() for option in each]
-        self.is_long = len(options) > MANY
+        self.is_long = len(options) > MANY_CHOICES
         if self.is_long:
             more = click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_all)
             more.help = f"Show all {len(options) + 1} options and exit."
@@ -194,14 +194,14 @@ class Command(click.Command):
             ]
             if shown:
                 records[title] = [record for each in shown if (record := each.get_help_record(ctx)) is not None]
-        width = max(len(name) for rows in records.values() for name, _ in rows if len(name) <= WIDEST)
+        width = max(len(name) for rows in records.values() for name, _ in rows if len(name) <= WIDEST_NAME)
         for title, rows in records.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=width)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments as they were typed, parse them, and refuse those without an effect."""
-        ctx.meta[TYPED] = ["consilience", ctx.info_name or "", *args]
+        ctx.meta[TYPED_ARGUMENTS] = ["consilience", ctx.info_name or "", *args]
         typed = list(args)
         rest = super().parse_args(ctx, args)
         _, _, order = self.make_parser(ctx).parse_args(typed)
@@ -226,7 +226,7 @@ class Command(click.Command):
         debug, quiet = bool(ctx.meta.get("debug")), bool(ctx.meta.get("quiet"))
         spell = spell_options(self)
         try:
-            if ctx.obj == ALONE:
+            if ctx.obj == IS_PROCESS:
                 leave_pandas_out()
             with tidy_warnings(spell, debug, quiet) as ctx.meta[WARNINGS]:
                 return super().invoke(ctx)
@@ -289,7 +289,7 @@ def show_usage_error(error: click.ClickException) -> int:
         error.show()  # which is our own help
         return error.exit_code
     # Room is left for how to get help, which click says too.
-    error.message = cut(_to_line(error.message), LONGEST - 200)  # type: ignore[misc]
+    error.message = cut(_to_line(error.message), LONGEST_MESSAGE - 200)  # type: ignore[misc]
     error.show()
     return error.exit_code
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 # Seconds that are worth telling.
-LONG = 60.0
+LONG_SECONDS = 60.0
 
 
 def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
@@ -225,7 +225,7 @@ def finish(
         number = f" ({plural(len(parts), 'Parquet file')})" if parts else ""
         written.append(Fact("", kind.capitalize(), None, f"{fit_text(path, 60)}{number}"))
     seconds = round(time.perf_counter() - started, 3)
-    time_taken = Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s")
+    time_taken = Fact("seconds", "Time" if seconds >= LONG_SECONDS else "", seconds, f"{seconds:.1f} s")
     publish(replace(document, parts=[*document.parts, Facts([*source, *written, *more, time_taken])]))
 
 

@@ -37,7 +37,7 @@ from ..models.questions import Questions
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_label_folder, is_one_file
-from .command import TYPED, refuse
+from .command import TYPED_ARGUMENTS, refuse
 from .files import Display, check_folder, check_outputs, check_page, finish, name_page, write_together
 
 # Keywords of `consilience.fuse` are options of the command; so are those of `scan_answers`.
@@ -125,7 +125,7 @@ def run_fuse(**typed: Any) -> None:
             roles = ("item",) if responses.sequences is None else ("sequence", "position")
             names = {role: responses.columns.get(role, role) for role in roles}
             content = {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
-        about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED], source
+        about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED_ARGUMENTS], source
         files = write_together(
             {
                 "labels" if kind is None else kind.results: (output, write_labels),

@@ -25,11 +25,11 @@ from ..answers import list_names
 from ..engines import ENGINES
 from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
 from ..models import MODELS
-from .command import ALONE, ENDINGS, FAILURE, Command, Parameter, describe_signal, show_usage_error
+from .command import ENDINGS, FAILURE, IS_PROCESS, Command, Parameter, describe_signal, show_usage_error
 
 TABLES = usual_suffixes(writable_formats())
 READ_TABLES = usual_suffixes(each for each in readable_formats() if each.kind == "table")
-PRINTING = "quiet as_json debug"
+PRINTING_OPTIONS = "quiet as_json debug"
 
 
 class Program(click.Group):
@@ -88,7 +88,7 @@ def main() -> None:
         known = getattr(signal, name, None)
         if known is not None and signal.getsignal(known) is signal.SIG_DFL:
             signal.signal(known, stop)
-    program(prog_name="consilience", obj=ALONE)
+    program(prog_name="consilience", obj=IS_PROCESS)
 
 
 # What options may be, as the registers have it when they are given.
@@ -170,7 +170,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
     "fuse",
     "fuse:run_fuse",
     "source...",
-    options=f"output report save {PRINTING}",
+    options=f"output report save {PRINTING_OPTIONS}",
     columns="item worker label wide settings sequence position weight order gold_column ignore",
     answers=(
         "format kind separator classes ordered positions drop_missing rescale duplicates abstain background "
@@ -206,7 +206,7 @@ def fuse_answers() -> None:
     "rank",
     "fuse:run_rank",
     "source...",
-    options=f"output report save {PRINTING}",
+    options=f"output report save {PRINTING_OPTIONS}",
     columns="left right winner worker item group weight",
     scores_instead_of_verdicts="candidate score rank",
     known_verdicts="gold",
@@ -234,7 +234,7 @@ def rank_candidates() -> None:
     "update",
     "saved:run_update",
     "model [source]",
-    options=f"output report save {PRINTING}",
+    options=f"output report save {PRINTING_OPTIONS}",
     answers="duplicates",
     known_labels="gold",
     model="label_by",
@@ -260,7 +260,7 @@ def update_model() -> None:
     "predict",
     "saved:run_predict",
     "model source",
-    options=f"output {PRINTING}",
+    options=f"output {PRINTING_OPTIONS}",
     known_labels="gold",
     model="label_by",
     graph="graph",
@@ -282,7 +282,7 @@ def predict_labels() -> None:
     "evaluate",
     "files:run_evaluate",
     "labels gold",
-    options=PRINTING,
+    options=PRINTING_OPTIONS,
     columns="item label sequence position",
     labels="separator normalise ordered classes",
 )
@@ -303,7 +303,7 @@ def evaluate_labels() -> None:
     "estimate",
     "counting:run_estimate",
     "labels known",
-    options=f"output at_least {PRINTING}",
+    options=f"output at_least {PRINTING_OPTIONS}",
     counts="of by pairs item",
 )
 def estimate_shares() -> None:
@@ -322,7 +322,7 @@ def estimate_shares() -> None:
     """
 
 
-@declare("audit", "counting:run_audit", "model known", options=f"output {PRINTING}", counts="by")
+@declare("audit", "counting:run_audit", "model known", options=f"output {PRINTING_OPTIONS}", counts="by")
 def audit_workers() -> None:
     """Judge each worker by known labels: accuracy with intervals, agreement beyond chance, and shared errors.
 
@@ -336,7 +336,7 @@ def audit_workers() -> None:
     """
 
 
-@declare("check", "counting:run_check", "source", options=PRINTING)
+@declare("check", "counting:run_check", "source", options=PRINTING_OPTIONS)
 def check_source() -> None:
     """Say what a file holds, what can be computed from it, and what to type next. Nothing is fitted.
 
@@ -348,7 +348,7 @@ def check_source() -> None:
     """
 
 
-@declare("report", "saved:run_report", "model", options=f"output {PRINTING}", content="content source_kind")
+@declare("report", "saved:run_report", "model", options=f"output {PRINTING_OPTIONS}", content="content source_kind")
 def report_model() -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
 
@@ -362,7 +362,7 @@ def report_model() -> None:
     """
 
 
-@declare("explain", "saved:run_explain", "model item [position]", options=PRINTING)
+@declare("explain", "saved:run_explain", "model item [position]", options=PRINTING_OPTIONS)
 def explain_item() -> None:
     """Say why an item has its label: who said what, how much each answer weighed, and what else had a say.
 
@@ -382,7 +382,7 @@ def explain_item() -> None:
     "next",
     "saved:run_next",
     "model",
-    options=f"n at_random known strata output {PRINTING}",
+    options=f"n at_random known strata output {PRINTING_OPTIONS}",
     questions_to_workers="questions workers budget cost per_worker asked",
     items_that_are_certain="stop",
 )
@@ -417,7 +417,7 @@ def list_next() -> None:
     "convert",
     "files:run_convert",
     "origin target",
-    options=f"to format {PRINTING}",
+    options=f"to format {PRINTING_OPTIONS}",
     columns="item worker label sequence position weight ignore",
     answers="separator drop_missing rescale",
 )
@@ -458,7 +458,7 @@ RATERS = "n_raters per_item bias spread careless seed"
 
 def declare_simulator(kind: str, items: str, crowd: str = CROWD) -> Callable[[Callable[[], None]], None]:
     """Add the command of a simulator, with options of its items and of the crowd."""
-    groups = {"options": f"folder {PRINTING}", "items": items, "crowd": crowd, "files": "file_format force"}
+    groups = {"options": f"folder {PRINTING_OPTIONS}", "items": items, "crowd": crowd, "files": "file_format force"}
     return declare(kind, f"simulate:draw_{kind}", "", simulate, **groups)
 
 

@@ -35,10 +35,10 @@ from ..options import N_LISTED, given
 from ..planning import add_label, expect_errors
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
-from .command import TYPED, list_values, publish, refuse
+from .command import TYPED_ARGUMENTS, list_values, publish, refuse
 from .files import Display, check_outputs, check_page, finish, name_page, write_together
 
-SEVERAL, ALONE = "several questions", "results without labels"
+SEVERAL, NO_LABELS = "several questions", "results without labels"
 
 
 def open_labels(path: str, *, or_updated: bool = False) -> tuple[Any, bool]:
@@ -71,7 +71,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
         fitted, several = open_labels(model, or_updated=True)
         before, alone = getattr(fitted, "comparison_", None), isinstance(fitted, Standalone)
         if several or alone:
-            refuse(SEVERAL if several else ALONE, "graph", "changes", "label_by", "content")
+            refuse(SEVERAL if several else NO_LABELS, "graph", "changes", "label_by", "content")
         else:
             fitted.set_params(**given({"label_by": options.label_by}))
             check_answers(fitted.result_)
@@ -91,7 +91,7 @@ def run_update(model: str, source: str | None, **typed: Any) -> None:
                 f"{model!r} has changed since it was read, perhaps by another update. Nothing was written.",
                 "Run this update again.",
             )
-        about = name_page(model), os.path.dirname(content or ""), click.get_current_context().meta[TYPED]
+        about = name_page(model), os.path.dirname(content or ""), click.get_current_context().meta[TYPED_ARGUMENTS]
         files = write_together(
             {
                 "labels": (options.output, lambda path: write_table(mark_labels(shown, shown.to_frame()), path)),
@@ -192,7 +192,7 @@ def run_report(model: str, output: str, content: str | None, source_kind: str | 
     check_outputs([], [output], [model, content])
     loaded = load(model)
     if isinstance(loaded, Questions | Standalone):
-        refuse(SEVERAL if isinstance(loaded, Questions) else ALONE, "content", "source_kind")
+        refuse(SEVERAL if isinstance(loaded, Questions) else NO_LABELS, "content", "source_kind")
     else:
         name_source(loaded, source_kind)
     given = () if content is None else ("--content", content)
@@ -229,7 +229,7 @@ def run_next(model: str, output: str | None, **typed: Any) -> None:
     if several:
         refuse(SEVERAL, "stop", "workers", "budget", "cost", "per_worker", "asked")
     if is_single:
-        refuse(ALONE, "at_random", "known", "questions", "stop")
+        refuse(NO_LABELS, "at_random", "known", "questions", "stop")
     if is_single and hasattr(loaded, "next_items"):
         table, kind, advice = loaded.next_items(n), "items", "; fill in its column label"
         title, order = f"Items of {shown} to ask about next", "By the width of intervals; some drawn at random."

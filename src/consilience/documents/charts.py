@@ -47,7 +47,7 @@ _NOTEBOOK = (
     "--accent:color-mix(in srgb,currentColor 30%,#3a8fb7);"
     "--heat:rgba(58,143,183,.6)"
 )
-WIDTH = 400
+CHART_WIDTH = 400
 # A cell of a heat map must be so wide to have a number in it; with more rows, only large shares have one.
 LEAST_SIDE, FEW_ROWS = 28, 6
 # The most that a label of an axis takes.
@@ -198,7 +198,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
     """Upright bars, one for each name, in this order. As many have a name below them as there is room for."""
     table = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
     ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
-    step = -(-len(names) // max(1, WIDTH // (8 * max(map(len, names), default=1) + 24)))
+    step = -(-len(names) // max(1, CHART_WIDTH // (8 * max(map(len, names), default=1) + 24)))
     named = list(names[(len(names) - 1) % step :: step]) if names else []  # the last among them
     rows = [{"name": name, "count": count} for name, count in table]
     return Chart(title, alt, fill("bars", rows=rows, x=x, y=y, named=named, ticks=ticks), (x, y), table)
@@ -223,7 +223,7 @@ def draw_heat(
         for i, row in enumerate(rows)
         for j, column in enumerate(columns)
     ]
-    side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
+    side = max(22, min(46, (CHART_WIDTH - 80) // max(len(columns), 1)))
     angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
     written = f"datum.share >= {0.005 if len(rows) <= FEW_ROWS else 0.045}"
     more = {"padding": 8 + leave_room(rows, 90), "angle": angle, "written": written}
@@ -252,14 +252,16 @@ def draw_intervals(
     digits = max(4, 3 - math.floor(math.log10(domain[1] - domain[0])))
     for n, (name, value, low, high, remark) in enumerate(rows):
         # A remark is on the side of the interval where there is more room, but not over the names.
-        room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
+        room = (low - domain[0]) / (domain[1] - domain[0]) * CHART_WIDTH
         is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
         ends = {"value": round(value, digits), "low": round(low, digits), "high": round(high, digits)}
         values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
         table.append((name, f"{value:{form}}", f"{low:{form}} to {high:{form}}", *more[n : n + 1]))
     word = None if form.endswith("%") else heads[1].removesuffix(" in levels")
     left = 2 + leave_room([row[0] for row in rows], LABEL)
-    figure = fill("intervals", rows=values, left=left, width=WIDTH - 60, word=word, domain=list(domain), axis=axis)
+    figure = fill(
+        "intervals", rows=values, left=left, width=CHART_WIDTH - 60, word=word, domain=list(domain), axis=axis
+    )
     return Chart(title, alt, figure, heads, table)
 
 
@@ -267,7 +269,7 @@ def draw_biases(
     title: str, alt: str, heads: tuple[str, ...], rows: Sequence[Interval], others: Sequence[float]
 ) -> Chart:
     """The bias of each name with its interval, on a scale with 0 in the middle, and beside it another figure."""
-    width = WIDTH - 160
+    width = CHART_WIDTH - 160
     # So wide that each remark has room beside its interval, on the side where there is more.
     free = [max(0.3, 1 - 2 * (8 + 7 * len(remark)) / width) for *_, remark in rows]
     needed = [min(-row[2], row[3]) / share for row, share in zip(rows, free, strict=True) if row[4]]

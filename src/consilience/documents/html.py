@@ -18,7 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..answers.previews import MOST_ROWS, count_rest, frame_html, html_estimate, html_table, paragraph, to_word
+from ..answers.previews import MOST_ROWS_SHOWN, count_rest, frame_html, html_estimate, html_table, paragraph, to_word
 from ..errors import Python, spell_in_python
 from ..formats.writing import replace_file
 from ..results.findings import Finding
@@ -159,7 +159,7 @@ def to_cells(document: Document) -> str:
             heads, numbers = [each.name for each in part.columns], [each.is_number for each in part.columns]
             cells = [
                 [show_value(value, each.format) for value, each in zip(row, part.columns, strict=True)]
-                for row in part.cells()[:MOST_ROWS]
+                for row in part.cells()[:MOST_ROWS_SHOWN]
             ]
             shown.append(html_table(heads, cells, numbers))
             shown += map(paragraph, count_rest(len(part.rows) + part.n_more, len(cells)))

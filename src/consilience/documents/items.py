@@ -29,7 +29,7 @@ from ..inference import Cells
 from ..inference.hidden_answers import raise_to
 from ..inference.labels import collect_votes
 from ..inference.observations import Observations
-from ..kernels import Floats
+from ..kernels import ROUNDING, Floats
 from ..metrics.probabilities import reliability_curve
 from ..planning import choose_next_items
 from ..results.explanations import explain_row
@@ -40,15 +40,15 @@ from .document import Column, Part, Section, Table, Text, Widget, name_all, to_n
 
 # How many items each list shows, how many of these before they are folded, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW, N_FIRST = 9, 9, 4, 50, 3
-MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 3
+MOST_WORKERS_EACH, MOST_LABELS_EACH, MOST_PROBABLE_CLASSES = 6, 6, 3
 # Words that are shown on either side of an item.
 AROUND = 10
 # Labels of at least this confidence are not called uncertain.
-SURE = 0.95
+SURE_CONFIDENCE = 0.95
 # Fewer known labels than this say little about probabilities.
-LEAST_KNOWN = 20
+LEAST_KNOWN_SHOWN = 20
 # The file that the page downloads. Labels that were known before are in it too, if there are no more than so many.
-GOLD, MOST_KNOWN = "gold.csv", 10_000
+GOLD_FILE, MOST_KNOWN = "gold.csv", 10_000
 # Why labels need not be the most probable classes, by the rule.
 BEHIND = {
     "sequence": "the labels of a sequence are chosen together, so that they fit each other",
@@ -136,7 +136,7 @@ class View:
                 self.vote = collect_votes(engine, Observations(r), unvoted)[0]
         votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
         self.is_voted = np.asarray((votes > 0) | r.silence_counts)
-        fewer = self.vote[np.arange(r.n_items), codes] < self.vote.max(axis=1) - 1e-12
+        fewer = self.vote[np.arange(r.n_items), codes] < self.vote.max(axis=1) - ROUNDING
         self.differs = np.asarray(fewer & self.is_voted & ~self.is_known)
         self.blind: Floats | None = None
         calibrated = result.calibrated
@@ -217,19 +217,19 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
     """
     r, labels = view.answers, view.result.labels
     posterior, label = labels.posterior[item], int(labels.codes[item])
-    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
+    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE_CLASSES].tolist()
     shown = [k for k in order if posterior[k] >= 0.005 or k == label]
     shown += [] if label in shown else [label]
-    voted = np.flatnonzero(view.vote[item] >= view.vote[item].max() - 1e-12)
+    voted = np.flatnonzero(view.vote[item] >= view.vote[item].max() - ROUNDING)
 
     given = slice(int(r.offsets[item]), int(r.offsets[item + 1]))
     worker, code = r.worker[given], r.label[given]
     who = {each: worker[code == each].tolist() for each in np.unique(code).tolist()}
-    said = [(view.labels[k], len(w), [view.workers[m] for m in w[:MOST_WORKERS]]) for k, w in who.items()]
+    said = [(view.labels[k], len(w), [view.workers[m] for m in w[:MOST_WORKERS_EACH]]) for k, w in who.items()]
     said.sort(key=lambda each: -each[1])
-    if len(said) > MOST_LABELS:
-        rest = said[MOST_LABELS - 1 :]
-        said[MOST_LABELS - 1 :] = [(f"{len(rest):,} other labels", sum(n for _, n, _ in rest), [])]
+    if len(said) > MOST_LABELS_EACH:
+        rest = said[MOST_LABELS_EACH - 1 :]
+        said[MOST_LABELS_EACH - 1 :] = [(f"{len(rest):,} other labels", sum(n for _, n, _ in rest), [])]
 
     around = list[tuple[str, bool]]()  # only if all is known
     if r.sequences is not None:
@@ -270,7 +270,7 @@ def describe_known(view: View) -> list[Part]:
         n_differ, drawn = int((codes != truth).sum()), (gold.judging & view.is_answered)[rows]
         differ = f"{n_differ:,} of them {'differ' if n_differ > 1 else 'differs'} from what the answers say."
         words.append(differ if n_differ else "The answers alone say the same.")
-        sure = np.flatnonzero((codes != truth) & (confidence >= SURE))
+        sure = np.flatnonzero((codes != truth) & (confidence >= SURE_CONFIDENCE))
         sure = sure[np.argsort(-confidence[sure], kind="stable")].tolist()
         if is_reported and sure:
             named = join_names(
@@ -279,8 +279,11 @@ def describe_known(view: View) -> list[Part]:
                 for i in sure
             )
             which = "known label contradicts a label" if len(sure) == 1 else "known labels contradict labels"
-            words.append(f"{len(sure):,} {which} of which the crowd was at least {SURE:.0%} sure: {named}. Check this.")
-        if drawn.sum() >= LEAST_KNOWN:
+            words.append(
+                f"{len(sure):,} {which} of which the crowd was at least {SURE_CONFIDENCE:.0%} sure: {named}. "
+                "Check this."
+            )
+        if drawn.sum() >= LEAST_KNOWN_SHOWN:
             right, at_random = (codes == truth)[drawn], "" if drawn.all() else " that were drawn at random"
             share = f"{right.sum():,} of {plural(len(right), 'known item')}{at_random} ({right.mean():.1%})"
             words.append(f"The answers alone are right about {share}.")
@@ -288,7 +291,7 @@ def describe_known(view: View) -> list[Part]:
     if (
         calibrated is not None
         and is_reported
-        and 0 < n_gold < LEAST_KNOWN
+        and 0 < n_gold < LEAST_KNOWN_SHOWN
         and calibrated.calibration.power < calibrated.calibration.power_before
     ):
         counts = f"{plural(n_gold, 'known label')} {'counts' if n_gold == 1 else 'count'} as drawn at random"
@@ -306,7 +309,7 @@ def draw_by_gold(view: View) -> Chart | None:
         return None
     drawn = (gold.judging & view.is_answered)[view.is_known]
     truth, posterior = gold.codes[view.is_known][drawn], blind[drawn]
-    if len(truth) < LEAST_KNOWN:
+    if len(truth) < LEAST_KNOWN_SHOWN:
         return None
     right, mean = np.mean(posterior.argmax(axis=1) == truth), posterior.max(axis=1).mean()
     judged = f"{right:.1%} of {plural(len(truth), 'label')} are right"
@@ -360,7 +363,7 @@ def list_uncertain(view: View) -> list[Part]:
     confidence = view.confidence
     if confidence is None:
         return []
-    doubtful = ~view.is_known & (confidence < SURE) & (len(view.classes) > 1)
+    doubtful = ~view.is_known & (confidence < SURE_CONFIDENCE) & (len(view.classes) > 1)
     told = doubtful & view.is_answered
     rows = np.flatnonzero(told if told.any() else doubtful)
     chosen = rows[np.argsort(confidence[rows], kind="stable")[:N_UNCERTAIN]].tolist()
@@ -410,12 +413,12 @@ def prepare_review(view: View) -> list[Part]:
     # the file of answers are not taken from there if others are given.
     command, python, gives_known = "", "", not holds_known
     if not view.command:
-        files = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
+        files = f'"{GOLD_FILE}"' if holds_known else f'["known.csv", "{GOLD_FILE}"]'
         python = f"fused = consilience.fuse({result.kind.argument}, gold={files})"
     else:
         given = any(part.partition("=")[0] == "--gold" for part in view.command)
         again = [] if given or holds_known or not view.source else ["--gold", view.source]
-        command = repeat_command(view.command, *again, "--gold", GOLD)
+        command = repeat_command(view.command, *again, "--gold", GOLD_FILE)
         gives_known = not holds_known and bool(given or view.source)
     values = {
         "items": [describe_item(view, item, drawn) for item, drawn in chosen],

@@ -24,18 +24,18 @@ from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tags import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
 from ..results.result import Result, describe_left_out
-from ..results.worker_report import FEW, rank_attention
+from ..results.worker_report import FEW_ANSWERS_REMARK, rank_attention
 from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, spell
 
 Record = dict[str, Any]
 
-N_WORKERS = 3  # from either end
-N_ITEMS, N_SHOWN = 5, 3  # those that JSON has, and people see
+N_EXTREMES = 3  # from either end
+N_ITEMS, N_ITEMS_SHOWN = 5, 3  # those that JSON has, and people see
 # Over several questions: who may answer without looking, and how many of them are listed.
 SUSPECT, N_SUSPECTS = 0.1, 5
 ALL_KNOWN = "the label of every item is known, so nothing was fused"
 # What known labels are given with.
-REMEDY = " (consilience next --at-random)"
+KNOWN_LABELS_REMEDY = " (consilience next --at-random)"
 # The parameters to name beside the model, and those that nobody can read.
 _NAMED, _NOT_SHOWN = ("estimation", "ties", "seed"), ("callback",)
 # Of the drift report, what the worker report does not have.
@@ -68,7 +68,7 @@ def describe_fit(
     more : sequence of Fact
         What else is to be said, such as what an update brought. It replaces facts of the same keys.
     """
-    facts = {each.key or each.name: each for each in (*list_facts(model, undecided, REMEDY), *more)}
+    facts = {each.key or each.name: each for each in (*list_facts(model, undecided, KNOWN_LABELS_REMEDY), *more)}
     coupled = facts["chain"].value or facts["field"].value
     where = "Neighbours in a sequence" if facts["chain"].value else "Neighbours in the graph"
     parts: list[Part] = [
@@ -272,14 +272,14 @@ def list_extremes(model: Any, all_workers: bool) -> list[Part]:
     Workers with few answers are left out, since little is known about them, unless there are no others.
     """
     listed: list[Record] = sort_workers(model).to_pylist()
-    few = [row for row in listed if FEW in row["remarks"]]
+    few = [row for row in listed if FEW_ANSWERS_REMARK in row["remarks"]]
     few = [] if len(few) == len(listed) else few
     known = [row for row in listed if row not in few]
     if all_workers:
         worst, best, few, n_hidden = [], [*few, *known], [], 0
     else:
-        n_best = min(N_WORKERS, -(-len(known) // 2))
-        n_worst = min(N_WORKERS, len(known) - n_best)
+        n_best = min(N_EXTREMES, -(-len(known) // 2))
+        n_worst = min(N_EXTREMES, len(known) - n_best)
         n_worst += len(known) - n_best - n_worst == 1  # to say that one is left out would take as much room
         worst, best, n_hidden = known[:n_worst], known[len(known) - n_best :], len(known) - n_best - n_worst
     facts = Facts(
@@ -342,9 +342,9 @@ def list_least_certain(result: Result) -> list[Part]:
         Column("runner_up", "runner-up" if set_columns is None else "in doubt"),
         Column("runner_up_probability", "probability", "figure"),
     ]
-    table: list[Part] = [Table("least_certain", "Least certain items", columns, records[:N_SHOWN], data=records)]
+    table: list[Part] = [Table("least_certain", "Least certain items", columns, records[:N_ITEMS_SHOWN], data=records)]
     if set_columns is None and any(
-        (each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_SHOWN]
+        (each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_ITEMS_SHOWN]
     ):
         why = "Labels are medians" if labels.rule == "median" else "The labels of a sequence are chosen together"
         table.append(Text([f"{why}, so a runner-up can be ahead."], quiet=True))

@@ -19,13 +19,22 @@ from scipy.sparse import coo_array
 from ..answers.columns import spell_surrogates
 from ..errors import plural, to_sentence
 from ..inference import sum_by
+from ..kernels import NEARLY_ZERO
 from ..results.comparison import LEAST_HIDDEN, is_unclear
 from ..results.record import SHARED_ERRORS
 from ..results.result import describe_left_out
 from .charts import Chart, bin_shares, draw_bars, draw_shares
 from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
 from .estimates import audit_page, estimate_page
-from .items import LEAST_KNOWN, View, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
+from .items import (
+    LEAST_KNOWN_SHOWN,
+    View,
+    describe_differences,
+    describe_known,
+    draw_by_gold,
+    list_uncertain,
+    prepare_review,
+)
 from .overview import tabulate_questions
 from .special import describe_network, describe_sequences, describe_tags, draw_tags, draw_transitions
 from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
@@ -37,7 +46,7 @@ MOST_SINGLE = 12
 UNDECIDED = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED = "The probabilities of this model are not calibrated."
 # Of several questions: the workers who are shown, and who are in the page at all; the most that the menu names.
-N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
+N_WORKERS_SHOWN, MOST_WORKERS_HELD, MOST_NAMED = 12, 500, 8
 
 
 def describe_page(view: View, title: str) -> Document:
@@ -212,7 +221,7 @@ def draw_classes(view: View) -> Chart:
     fused = np.bincount(view.result.labels.codes, minlength=r.n_classes).astype(float)
     place, names = merge_rare(fused + 1e-9 * said, view.classes, MOST_BARS)
     shares = {
-        "Answers": sum_by(place, said / max(votes.sum(), 1e-300), len(names)),
+        "Answers": sum_by(place, said / max(votes.sum(), NEARLY_ZERO), len(names)),
         "Fused labels": sum_by(place, fused / max(fused.sum(), 1), len(names)),
     }
     most = int(fused.argmax())
@@ -232,7 +241,7 @@ def draw_agreement(view: View) -> Chart | None:
     item, weight = r.item_of_answer(), r.weights()
     given = coo_array((weight, (item, r.label)), shape=(r.n_items, r.n_labels)).tocsr()
     total = np.bincount(item, weight, minlength=r.n_items)
-    top = (given.max(axis=1).toarray().ravel() / np.maximum(total, 1e-300))[several]
+    top = (given.max(axis=1).toarray().ravel() / np.maximum(total, NEARLY_ZERO))[several]
 
     n_answers = view.n_answers[several]
     unanimous, n = int((top > 1 - 1e-9).sum()), int(n_answers[0])
@@ -280,7 +289,7 @@ CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
     "confidence": (draw_confidence, "nothing checks the answers, or a check has failed"),
     "classes": (draw_classes, ""),
     "agreement": (draw_agreement, "no item has two answers"),
-    "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN} known labels that were drawn at random"),
+    "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN_SHOWN} known labels that were drawn at random"),
     "tags": (draw_tags, "only those of TagSets have it"),
     "transitions": (draw_transitions, "only those of HiddenMarkov have it"),
 }
@@ -308,12 +317,13 @@ def describe_questions_page(questions: Any, title: str) -> Document:
     ]
     parts: list[Part] = [
         Text(["Those come first who most probably answer without looking. Talk to workers above 90%."]),
-        Table("workers", "Workers over all questions", heads, workers[:N_SHOWN]),
+        Table("workers", "Workers over all questions", heads, workers[:N_WORKERS_SHOWN]),
     ]
-    if workers[N_SHOWN:]:
-        more = f"{len(workers) - N_SHOWN:,} more workers"
-        left_out = f", of whom {N_WORKERS - N_SHOWN} are listed" if len(workers) > N_WORKERS else ""
-        others = Table("more_workers", f"{more}{left_out}", heads, workers[N_SHOWN:N_WORKERS])
+    if workers[N_WORKERS_SHOWN:]:
+        more = f"{len(workers) - N_WORKERS_SHOWN:,} more workers"
+        n_listed = MOST_WORKERS_HELD - N_WORKERS_SHOWN
+        left_out = f", of whom {n_listed} are listed" if len(workers) > MOST_WORKERS_HELD else ""
+        others = Table("more_workers", f"{more}{left_out}", heads, workers[N_WORKERS_SHOWN:MOST_WORKERS_HELD])
         parts.append(Section(f"{more}{left_out}", [others]))
 
     badges = Counter(each.badge or "Not compared with majority vote" for each in documents.values())

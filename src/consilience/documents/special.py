@@ -11,16 +11,17 @@ from ..answers.columns import Values, spell_surrogates, to_values
 from ..answers.tagging import are_tags, find_runs, split_tag
 from ..inference.observations import Observations
 from ..inference.structures.sets import SetsParameters
+from ..kernels import NEARLY_ZERO
 from ..kinds.tags import TagsKind, report_tags
 from ..planning import find_entropy
 from ..results.comparison import describe_limit, describe_usual
 from .charts import Chart, draw_heat, draw_shares
 from .document import Column, Part, Section, Table, Text, Widget, name_all, spell, to_name
 from .items import View
-from .workers import MOST_CLASSES, merge_rare
+from .workers import MOST_CLASSES_DRAWN, merge_rare
 
 # How many examples there are, how long, and of how many workers; characters of a text.
-N_EXAMPLES, LONGEST, MOST_TRACKS, LONGEST_PASSAGE = 5, 60, 12, 1500
+N_EXAMPLES, LONGEST_EXAMPLE, MOST_TRACKS, LONGEST_PASSAGE = 5, 60, 12, 1500
 # Colours of labels in the page.
 N_COLOURS = 8
 # Tags that are drawn, and workers in their table.
@@ -54,10 +55,10 @@ def draw_transitions(view: View) -> Chart | None:
         return None
     transition, prior = np.asarray(view.model.transition_), result.prior
     size = np.bincount(result.labels.codes, minlength=len(view.classes)).astype(float)
-    place, names = merge_rare(size, view.classes, MOST_CLASSES)
+    place, names = merge_rare(size, view.classes, MOST_CLASSES_DRAWN)
     table = np.zeros((len(names), len(names)))
     np.add.at(table, (place[:, None], place), transition * np.maximum(prior, 1e-12)[:, None])
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), NEARLY_ZERO)
     alt = f"A label stays the same at the next position in {prior @ np.diag(transition):.0%} of the cases."
     return draw_heat("Which label follows which", alt, names, names, shares, "From", "To")
 
@@ -76,7 +77,7 @@ def list_examples(view: View) -> list[dict[str, Any]]:
         return []
     differs = np.add.reduceat(np.append(view.differs, False).astype(np.int64), starts)[eligible]
     doubt = np.add.reduceat(np.append(find_entropy(result.labels.posterior), 0.0), starts)[eligible] / length[eligible]
-    fits = length[eligible] <= LONGEST
+    fits = length[eligible] <= LONGEST_EXAMPLE
     alone = np.add.reduceat(np.append(view.n_answers, 0), starts)[eligible] < 2 * length[eligible]
     order = np.lexsort((-doubt, -differs, ~fits, alone))
     colours, by_label = colour_classes(view.classes), list[int | None]()
@@ -88,7 +89,7 @@ def list_examples(view: View) -> list[dict[str, Any]]:
     examples = list[dict[str, Any]]()
     for sequence in eligible[order[:N_EXAMPLES]].tolist():
         start, end = r.sequences.offsets[sequence : sequence + 2].tolist()
-        stop = end if are_texts else min(end, start + LONGEST)
+        stop = end if are_texts else min(end, start + LONGEST_EXAMPLE)
         # The label that each worker gave to each of these items, -1 for none.
         here = slice(int(r.offsets[start]), int(r.offsets[stop]))
         workers, place = np.unique(r.worker[here], return_inverse=True)

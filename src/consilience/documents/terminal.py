@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..answers.previews import MOST_ROWS, NARROWEST, fit_text, text_table, wrap
+from ..answers.previews import MOST_ROWS_SHOWN, NARROWEST, fit_text, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
 from .document import Document, Facts, Part, Section, Table, Text, spell
@@ -121,7 +121,7 @@ def list_rows(table: Table, width: int) -> list[str]:
     """A table under its title. There is a row of dots for rows that are not shown, and for those without any value."""
     if not table.rows:
         return []
-    n_shown = count_shown(len(table.rows), MOST_ROWS)
+    n_shown = count_shown(len(table.rows), MOST_ROWS_SHOWN)
     n_hidden = len(table.rows) - n_shown
     rows = table.cells()[n_hidden:] if table.last else table.cells()[:n_shown]
     numbers, heads = [each.is_number for each in table.columns], [each.name for each in table.columns]

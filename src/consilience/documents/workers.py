@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 from ..answers.columns import to_values
 from ..errors import plural
-from ..inference import Cells
-from ..kernels import Floats
+from ..inference import STANDARD_ERRORS, Cells
+from ..kernels import NEARLY_ZERO, Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals
 from .document import Column, Part, Section, Table, Text, Widget, name_all, to_name
 from .items import View, repeat_command
 
 # The most workers in the table, and numbers in all heat maps.
-MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
+MOST_WORKERS_LISTED, MOST_NUMBERS_DRAWN = 1000, 120_000
 # Workers whose intervals are drawn: all of a small crowd.
-MOST_DRAWN = 20
-# A bias must be so large, and so many standard errors, to be told.
-LEAST_BIAS, STANDARD_ERRORS = 0.03, 2
+MOST_WORKERS_DRAWN = 20
+# A smaller bias towards a class is not drawn.
+LEAST_CLASS_BIAS = 0.03
 # The most classes of the crowd's matrix and of a worker's, and columns beside those of the classes.
-MOST_CLASSES, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
+MOST_CLASSES_DRAWN, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
 # Classes whose items have fewer answers, as the fit expects, have none to speak of.
-FEWEST = 0.5
+FEWEST_EXPECTED = 0.5
 MINUS = "\N{MINUS SIGN}"
 # The file of those to leave out.
 BLOCKED = "blocked.csv"
@@ -48,9 +48,9 @@ def list_workers(view: View) -> list[Part]:
     if all(row["accuracy"] is None for row in rows):
         return []
     ranked = sorted(rows, key=lambda row: row["rank"])
-    chosen = {row["number"] for row in [row for row in ranked if row["flag"]][: MOST_WORKERS // 2]}
+    chosen = {row["number"] for row in [row for row in ranked if row["flag"]][: MOST_WORKERS_LISTED // 2]}
     busiest = sorted(rows, key=lambda row: -row["answers"])
-    chosen |= {row["number"] for row in busiest[: MOST_WORKERS - len(chosen)]}
+    chosen |= {row["number"] for row in busiest[: MOST_WORKERS_LISTED - len(chosen)]}
     shown = [row for row in ranked if row["number"] in chosen]
 
     # The chart, beside what the crowd confuses, what the remarks in the chart mean, and how to leave workers out.
@@ -106,7 +106,7 @@ def list_workers(view: View) -> list[Part]:
     # How often each of them gave each label to items of each class: of as many as there is room for.
     classes, labels, *_ = places = choose_shown(view, MOST_CLASSES_EACH)
     matrices: dict[int, list[list[float]]] = {}
-    for number in numbers[: MOST_NUMBERS // max(len(classes) * len(labels), 1)]:
+    for number in numbers[: MOST_NUMBERS_DRAWN // max(len(classes) * len(labels), 1)]:
         matrices[number] = count_places(view.counts, places, number).round(1).tolist()
     data = {"confusions": {"classes": classes, "labels": labels, "counts": matrices}}
     fold.append(Widget("workers", {"table": table, "cells": table.cells(), "numbers": numbers}, data))
@@ -126,13 +126,13 @@ def tabulate(view: View) -> list[Row]:
     klass, biases = view.answers.class_of_label, [""] * n
     named, n_answers = np.flatnonzero(klass >= 0), view.said.sum(axis=1)
     if len(named):
-        total = np.maximum(n_answers, 1e-300)[:, None]
+        total = np.maximum(n_answers, NEARLY_ZERO)[:, None]
         said, true = view.said[:, named] / total, view.met[:, klass[named]] / total
         error = np.sqrt(np.maximum(true * (1 - true), 0.0) / np.maximum(n_answers, 1.0)[:, None])
         excess = np.where(said - true > STANDARD_ERRORS * error, said - true, 0.0)
         most = excess.argmax(axis=1)
         largest = excess[np.arange(n), most]
-        for m in np.flatnonzero((largest >= LEAST_BIAS) & (n_answers >= FEW_ANSWERS)).tolist():
+        for m in np.flatnonzero((largest >= LEAST_CLASS_BIAS) & (n_answers >= FEW_ANSWERS)).tolist():
             biases[m] = f"{view.labels[named[most[m]]]} +{largest[m]:.0%}"
 
     nothing: list[Any] = [None] * n
@@ -169,8 +169,8 @@ def choose_drawn(rows: Sequence[Row], figure: str) -> tuple[list[Row], str]:
     """
     own = ("", "harsh", "lenient") if figure == "bias" else ("",)
     flagged, others = ([row for row in rows if (row["flag"] in own) == calm] for calm in (False, True))
-    flagged = flagged[: MOST_DRAWN - min(len(others), MOST_DRAWN // 4)]
-    n_others = min(len(others), MOST_DRAWN - len(flagged))
+    flagged = flagged[: MOST_WORKERS_DRAWN - min(len(others), MOST_WORKERS_DRAWN // 4)]
+    n_others = min(len(others), MOST_WORKERS_DRAWN - len(flagged))
     shown = [*flagged, *(others[k] for k in np.linspace(0, len(others) - 1, n_others).round().astype(int))]
     return shown, "" if len(shown) == len(rows) else f" {len(shown)} of them are shown."
 
@@ -234,10 +234,10 @@ def draw_confusion(view: View) -> Chart | None:
     """
     if len(view.classes) < 2:
         return None
-    classes, labels, row, column = places = choose_shown(view, MOST_CLASSES)
+    classes, labels, row, column = places = choose_shown(view, MOST_CLASSES_DRAWN)
     table = count_places(view.counts, places)
-    table[table.sum(axis=1) < FEWEST] = 0.0
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    table[table.sum(axis=1) < FEWEST_EXPECTED] = 0.0
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), NEARLY_ZERO)
     many = table.sum(axis=1) >= FEW_ANSWERS
     wrong = shares * (many if many.any() else ~many)[:, None]
     klass = view.answers.class_of_label
@@ -247,7 +247,7 @@ def draw_confusion(view: View) -> Chart | None:
     wrong[:, np.bincount(column, minlength=len(labels)) > 1] = 0.0
     i, j = divmod(int(wrong.argmax()), wrong.shape[1])
     alt = f"The largest confusion: items of {classes[i]} are called {labels[j]} in {wrong[i, j]:.0%} of the answers."
-    if table[i, j] < FEWEST or wrong[i, j] < 0.005:
+    if table[i, j] < FEWEST_EXPECTED or wrong[i, j] < 0.005:
         alt = "The classes that are shown are hardly ever confused."
     title = f"What the crowd says about items of each {'class' if view.result.names.positions is None else 'level'}"
     return draw_heat(title, alt, classes, labels, shares, "Fused label", "Answer")

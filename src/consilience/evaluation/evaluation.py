@@ -15,7 +15,7 @@ from ..kernels import Floats
 from ..metrics.labels import ClassScore, SpanScore
 
 # All figures of evaluations, counts first: what they are called, and what they mean.
-FIGURES = {
+EVALUATED = {
     "n_documents": ("Documents compared", ""),
     "n_items": ("Items compared", ""),
     "n_matched": ("Items compared", ""),
@@ -101,7 +101,7 @@ class Evaluation:
     table: Mapping[Any, ClassScore | SpanScore] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        if name in FIGURES:
+        if name in EVALUATED:
             return self.figures.get(name)
         if name in OVERALL:
             return self.scores.get(name)
@@ -131,10 +131,10 @@ class Evaluation:
         facts = [
             Fact(
                 "",
-                FIGURES[name][0],
+                EVALUATED[name][0],
                 value,
                 format="count" if name.startswith("n_") else "figure",
-                detail=FIGURES[name][1],
+                detail=EVALUATED[name][1],
             )
             for name, value in self.figures.items()
             if not (name == "n_parts" and value == 1)

@@ -31,7 +31,7 @@ from ..errors import InputError, Sentence, about, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kinds.base import FUSED
 from ..kinds.spans import Spans
-from ..kinds.tags import USUAL, split_cell
+from ..kinds.tags import USUAL_SEPARATORS, split_cell
 from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
@@ -127,7 +127,7 @@ def evaluate(
             if isinstance(separator, str) and not any(separator in text for text in texts):
                 own["separator"] = None
             # Without one, labels are sets where what a usual sign joins is there alone too, or in another order.
-            for sign in USUAL if separator is None and isinstance(questions[name], Table) else ():
+            for sign in USUAL_SEPARATORS if separator is None and isinstance(questions[name], Table) else ():
                 sets = [frozenset(split_cell(text, sign)) for text in texts if sign in text]
                 several = [each for each in sets if len(each) > 1]
                 if len(set(several)) < len(several) or any(each & texts for each in several):

@@ -31,10 +31,10 @@ from .reading import open_file, read_table
 if TYPE_CHECKING:
     from scipy.sparse import spmatrix
 
-MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
+MATRIX_SUFFIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 NPY, NPZ = ".npy", ".npz"
 SOFT_FILES = "soft-files"
-MOST_ROWS = 2**31 - 1
+MOST_ARRAY_ROWS = 2**31 - 1
 _ZIP, _NUMPY = b"PK", b"\x93NUMPY"
 
 
@@ -106,8 +106,10 @@ def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
         features = load_npz(stream) if _is_packed(name, stream) else np.load(stream, allow_pickle=False)
     if len(features.shape) != 2:
         raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
-    if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
-        raise InputError(f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ROWS:,} items.")
+    if features.shape[0] > MOST_ARRAY_ROWS:  # a sparse matrix may claim any number
+        raise InputError(
+            f"{name!r} has {features.shape[0]:,} rows, and there can be at most {MOST_ARRAY_ROWS:,} items."
+        )
     return features
 
 

@@ -29,7 +29,7 @@ from ..answers.tables import check_spread
 from ..answers.tagging import find_spans, split_tags
 from ..errors import InputError, listing, shorten
 from ..kinds.spans import MarkedText, Reading, Scored, Spans, collect_texts
-from ..kinds.tokens import REASONS, list_tags, tag_readings
+from ..kinds.tokens import LEFT_OUT_REASONS, list_tags, tag_readings
 from . import Codec
 from .annotation_tools import Entry, Id, say_nothing
 from .files import HEAD, encoding_error, list_inputs, read_whole, stem
@@ -184,7 +184,7 @@ def _write_columns(spans: Spans, path: str) -> None:
     blank = next((label for label in spans.labels.tolist() if re.search(r"\s", label)), None)
     if blank is not None:
         raise InputError(f"{blank!r} cannot be part of a tag: it has a blank.", "Rename it.")
-    odd = np.flatnonzero(np.isin(spans.layer[0], list(REASONS)))
+    odd = np.flatnonzero(np.isin(spans.layer[0], list(LEFT_OUT_REASONS)))
     if len(odd):
         raise InputError(
             f"Spans of one worker overlap in document {shorten(ids[spans.marks.document[odd[0]]])}, or are white space "

@@ -38,7 +38,7 @@ from ..limits import available_memory, open_mapped
 from ..options import check_questions, check_truth, split_by_question
 from ..version import __version__
 from . import Format
-from .arrays import MATRIX
+from .arrays import MATRIX_SUFFIX
 from .files import describe_state, is_remote, name_of
 from .reading import TableFile, concatenate, find_files, open_path, read_integers, stream_rows
 from .sources import find_source, open_table, take_answers
@@ -166,7 +166,7 @@ def open_sorted(
     That is so with few rows, and with other forms of tables than those of `FORMS`.
     """
     file_format = None if format in FORMS else format
-    if find_source(path, file_format) is not None or path.lower().endswith(MATRIX) or format in IN_MEMORY:
+    if find_source(path, file_format) is not None or path.lower().endswith(MATRIX_SUFFIX) or format in IN_MEMORY:
         return path, None
     paths, chosen = find_files(path, file_format)
     sizes = accumulate(len(batch) for each in paths for batch in stream_rows(each, chosen))

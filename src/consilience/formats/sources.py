@@ -35,10 +35,10 @@ from ..kinds.base import Fused
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
 from ..kinds.tags import ONE_HOT, Tags
-from ..options import ROLES, given, is_among, to_path
+from ..options import COLUMN_ROLES, given, is_among, to_path
 from . import FOLDER, Format, Verdict, find_by_name, list_suffixes, readable_formats, span_formats, writable_formats
 from .annotation_tools import NotSpans
-from .arrays import MATRIX, NPY, NPZ, SOFT_FILES, open_matrix, open_votes, read_features
+from .arrays import MATRIX_SUFFIX, NPY, NPZ, SOFT_FILES, open_matrix, open_votes, read_features
 from .files import STANDARD_INPUT, PathLike, is_folder, share_format
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
@@ -73,7 +73,7 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Any:
     if file_format is not None and file_format.kind != "spans":
         assert file_format.codec.load is not None
         opened = file_format.codec.load(source)
-    elif not any(name in asked for name in (*ROLES[:6], "separator")):
+    elif not any(name in asked for name in (*COLUMN_ROLES[:6], "separator")):
         opened = open_spans(source, file_format)
     if file_format is None or opened is source:
         return take_answers(source, **columns)
@@ -285,7 +285,7 @@ def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     votes = open_votes(path, format) if may_be_votes and not is_file_format else None
     if votes is not None:
         return votes, SOFT_FILES
-    if path.lower().endswith(MATRIX) and os.path.isfile(path):
+    if path.lower().endswith(MATRIX_SUFFIX) and os.path.isfile(path):
         return open_matrix(path), format or "matrix"
     return open_file(path, format=format if is_file_format else None), None if is_file_format else format
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..answers.columns import decode_categories
 from ..answers.tables import check_names
 from ..errors import InputError, plural, shorten
-from ..kinds.tags import SIGN, join_sets
+from ..kinds.tags import SEPARATOR_KEY, join_sets
 from ..limits import format_bytes
 from . import Codec, files
 
@@ -150,7 +150,7 @@ def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
 def _join_lists(table: pa.Table) -> pa.Table:
     """Return a table in which lists are text: sets of tags with a separator."""
     for at, field in enumerate(table.schema):
-        marked = (field.metadata or {}).get(SIGN.encode())
+        marked = (field.metadata or {}).get(SEPARATOR_KEY.encode())
         if pa.types.is_list(field.type) and (marked is not None or field.name in _SETS):
             sign = ";" if marked is None else marked.decode()
             lists = table.column(at).to_pylist()

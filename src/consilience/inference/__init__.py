@@ -31,10 +31,12 @@ from ..answers.answers import Answers
 from ..kernels import Floats, Integers, freeze, read_only
 from ..limits import side_by_side
 
-# Items that are looked at together, where all at once would take much memory.
-ITEMS_AT_ONCE = 1 << 16
 # A thread is worth starting for so many entries of tables of counts.
 ENTRIES_PER_THREAD = 1 << 16
+# A difference counts as one if it exceeds so many standard errors.
+STANDARD_ERRORS = 2.0
+# 95 % intervals: the quantiles at their ends, and half their width in standard deviations.
+TAILS_95, NORMAL_95 = (0.025, 0.975), 1.959963984540054
 
 
 class Distributions(NamedTuple):

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers, Block
 from ..answers.random_choices import count_units, hide_answers
 from ..errors import InputError
-from ..kernels import Floats, width_of
+from ..kernels import NEARLY_ZERO, Floats, width_of
 from .em import Fit, Parameters, Problem, Run, expect_from_votes
 from .hidden_answers import CouplingScore, HeldOutScore, score_hidden
 from .moments import lay_out
-from .observations import Observations
+from .observations import HIDDEN, Observations
 from .structures import Statistics
 from .structures.chain import Chain, ChainParameters
 from .workers.rows import LeftOut, Weighing
@@ -39,9 +39,9 @@ from .workers.rows import LeftOut, Weighing
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
 # There are fewer folds if one costs much: products of two classes at each item, over all folds.
-HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS, MOST_PRODUCTS = 0.1, 2000, 10, 200_000_000
+ENOUGH_HIDDEN, MOST_FOLDS, MOST_FOLD_PRODUCTS = 2000, 10, 200_000_000
 # The least part of all neighbouring pairs that an allowed transition is given by moments.
-FLOOR = 1e-8
+LEAST_TRANSITION = 1e-8
 
 
 def learn_coupling(
@@ -53,7 +53,7 @@ def learn_coupling(
     """
     r = observations.responses
     n_folds = min(MOST_FOLDS, -(-ENOUGH_HIDDEN // max(1, round(HIDDEN * count_units(r)))))
-    n_folds = min(n_folds, max(1, MOST_PRODUCTS // (r.n_items * r.n_classes**2)))
+    n_folds = min(n_folds, max(1, MOST_FOLD_PRODUCTS // (r.n_items * r.n_classes**2)))
     scores: list[HeldOutScore] = []
     for hidden, unit in hide_answers(r, HIDDEN, seed, n_folds):
         fold = []
@@ -99,7 +99,7 @@ def match_transitions(
     cells = np.flatnonzero(allowed.ravel())
     joint = np.zeros(n_classes * n_classes)
     joint[cells] = minimise_on_simplex(operator[np.ix_(cells, cells)], linear.ravel()[cells], max_iter, tol)
-    table = np.where(allowed, np.maximum(joint.reshape(n_classes, n_classes), FLOOR), 0.0)
+    table = np.where(allowed, np.maximum(joint.reshape(n_classes, n_classes), LEAST_TRANSITION), 0.0)
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
@@ -138,7 +138,7 @@ def minimise_on_simplex(hessian: Floats, linear: Floats, max_iter: int, tol: flo
     """Minimise 1/2 x' H x - b' x on the simplex by FISTA, restarted where it overshoots."""
     from ..kernels.moments import simplex_threshold
 
-    step = 1.0 / max(float(np.linalg.eigvalsh(hessian)[-1]), 1e-300)
+    step = 1.0 / max(float(np.linalg.eigvalsh(hessian)[-1]), NEARLY_ZERO)
     point = np.full(len(linear), 1.0 / len(linear))
     ahead, momentum = point.copy(), 1.0
     for _ in range(max_iter):

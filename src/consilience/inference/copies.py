@@ -60,7 +60,7 @@ from ..answers.answers import Answers
 from ..answers.items import Gold
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
-from ..kernels import Floats
+from ..kernels import NEARLY_ZERO, Floats
 from .em import expect_from_votes, place, run_em
 from .observations import Observations, count_once, keep_strongest
 from .structures import Independent
@@ -73,26 +73,26 @@ Truths: TypeAlias = NDArray[np.bool_]
 FitPlain: TypeAlias = Callable[[Answers, NDArray[np.int32] | None], tuple[Floats, Floats]]
 
 # Workers that there must be, and common items that a pair must have.
-FEWEST_WORKERS, FEWEST_ITEMS = 4, 10
+FEWEST_WORKERS, FEWEST_COMMON_ITEMS = 4, 10
 # The share of copied answers from which workers count as copies, and the probability that a crowd without has any.
-LEAST_COPIED, CHANCE = 0.5, 0.001
+LEAST_COPIED, CHANCE_OF_COPIES = 0.5, 0.001
 # Multiplications that it may take to count all pairs; and the size of a matrix of all pairs that is dense.
 MOST_WORK, MOST_CELLS = 2e6, 10_000_000
 # Answers that all take part in judging; of more, those to items that the pairs have in common, and others.
-MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
+MOST_ANSWERS_SAMPLED, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
 # Answers that are looked up to find common items, and common items of all pairs that are judged.
 MOST_LOOKUPS, MOST_EVENTS = 2_000_000, 100_000
 # Pairs that are judged because they are suspect, and for comparison; and how often.
-MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, MOST_ROUNDS = 1_000, 300, 5, 5
+MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS, COPY_ROUNDS = 1_000, 300, 5, 5
 # With more classes, labels are numbered within each item: so many numbers there are.
 MOST_CLASSES, MOST_NUMBERS = 20, 20
 # Steps of EM for a worker's matrix, and its pseudo-counts in each class.
-N_STEPS, SMOOTHING = 5, 0.5
+MATRIX_STEPS_OF_COPIES, SMOOTHING = 5, 0.5
 # The powers that posteriors may be raised to; of those that predict answers well within so many nats, the smallest.
-POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
+COPY_POWERS, NATS_OF_BEST, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
 # By how many nats a worker's answers may be less probable by the labels of all than by those of others, and the
 # share of labels that may be anything.
-DOUBT, DOUBTFUL = 3.0, 0.01
+DOUBT_OF_COPIES, SHARE_OF_ANY_LABEL = 3.0, 0.01
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
@@ -149,7 +149,7 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     copied = suspect = np.arange(len(judged.first)) < len(suspects)
 
     sample = counted
-    if len(counted.item) > MOST_ANSWERS:
+    if len(counted.item) > MOST_ANSWERS_SAMPLED:
         in_common = np.zeros(len(counted.items), bool)
         in_common[counted.item[find_events(counted, judged)[1]]] = True
         sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
@@ -159,7 +159,7 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     events = find_events(sample, judged)
     by_all = np.ascontiguousarray(fit_plain(sample.responses, sample.gold)[1].transpose(2, 0, 1))
     shared = 0.0
-    for number in range(MOST_ROUNDS):
+    for number in range(COPY_ROUNDS):
         groups, before = group_pairs(judged, copied, r.n_workers), copied
         agreement = expect_agreement(sample, judged, suspect, events, groups, fit_plain, by_all, shared, is_part)
         shared, found_again = find_copied_pairs(sample, judged, suspect, events, agreement, len(pairs.first))
@@ -273,7 +273,7 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     n_agree = quick[first, second]
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
     pairs = Pairs(first, second, n_common, np.asarray(n_agree, dtype=np.float64).ravel())
-    return pairs.of(n_common >= FEWEST_ITEMS), pairs.of(n_common < FEWEST_ITEMS)
+    return pairs.of(n_common >= FEWEST_COMMON_ITEMS), pairs.of(n_common < FEWEST_COMMON_ITEMS)
 
 
 def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
@@ -341,7 +341,7 @@ def find_events(sample: Sample, pairs: Pairs) -> Events:
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     common = np.flatnonzero(codes[at] == wanted)
     pair = pair[common]
-    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
+    most = max(FEWEST_COMMON_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
     kept = np.arange(len(pair)) - np.searchsorted(pair, pair) < most
     return pair[kept], first[common][kept], by_worker[at[common]][kept]
 
@@ -394,7 +394,7 @@ def expect_agreement(
     shares = np.where(group > 0, 1.0 / np.bincount(of_group)[of_group], 1.0)
     logs = np.log(chances)
     logs *= shares
-    prior = np.log(np.maximum(np.stack([each for each, _ in fits], axis=1), 1e-300))[:, sample.half]
+    prior = np.log(np.maximum(np.stack([each for each, _ in fits], axis=1), NEARLY_ZERO))[:, sample.half]
     evidence = prior + sum_columns(sample.item, logs, r.n_items)
 
     # What others say of the item of each answer: for workers in no group the answer itself is left out.
@@ -410,12 +410,12 @@ def expect_agreement(
     others = to_probabilities(power[sample.worker] * by_others, known)
 
     # Matrices by the labels of others; and for suspects between these and those by all labels, as near to the latter
-    # as can be: their answers may be less probable than by the former, but not by more than `DOUBT`.
+    # as can be: their answers may be less probable than by the former, but not by more than `DOUBT_OF_COPIES`.
     learned = learn_matrices(sample, others, matrices.mean(axis=1))
-    doubted = (1 - DOUBTFUL) * others + DOUBTFUL / len(others)
+    doubted = (1 - SHARE_OF_ANY_LABEL) * others + SHARE_OF_ANY_LABEL / len(others)
     tables = (table.reshape(len(others), -1)[:, sample.row] for table in (learned, by_all))
-    least, best = (np.maximum((doubted * table).sum(axis=0), 1e-300) for table in tables)
-    lowest = np.bincount(sample.worker, np.log(least), minlength=r.n_workers) - DOUBT
+    least, best = (np.maximum((doubted * table).sum(axis=0), NEARLY_ZERO) for table in tables)
+    lowest = np.bincount(sample.worker, np.log(least), minlength=r.n_workers) - DOUBT_OF_COPIES
     credit = np.zeros(r.n_workers)
     for step in np.linspace(0.1, 1.0, 10):
         score = np.bincount(sample.worker, np.log((1 - step) * least + step * best), minlength=r.n_workers)
@@ -445,13 +445,13 @@ def choose_exponents(
     The power of each group is returned; that of workers in none comes first.
     """
     scores, known = [], None if sample.gold is None else sample.gold[sample.item]
-    for power in POWERS:
+    for power in COPY_POWERS:
         predicted = np.einsum("kn,kn->n", to_probabilities(power * by_others, known), chances)
-        each = shares * np.log(np.maximum(predicted, 1e-300))
+        each = shares * np.log(np.maximum(predicted, NEARLY_ZERO))
         scores.append(np.append(np.bincount(groups[sample.worker], each, minlength=groups.max() + 1), each.sum()))
-    best = np.array(POWERS)[np.argmax(scores, axis=0)]
+    best = np.array(COPY_POWERS)[np.argmax(scores, axis=0)]
     total = np.array(scores)[:, -1]
-    power = POWERS[int(np.argmax(total >= max(total) - WITHIN))] if best[-1] >= LEAST_POWER else 0.0
+    power = COPY_POWERS[int(np.argmax(total >= max(total) - NATS_OF_BEST))] if best[-1] >= LEAST_POWER else 0.0
     low = (best[:-1] < LEAST_POWER) & (np.arange(len(best) - 1) > 0) & is_part
     return np.where(low, 0.0, power)
 
@@ -462,10 +462,10 @@ def learn_matrices(sample: Sample, posterior: Floats, matrices: Floats) -> Float
     Where these tell nothing, the matrices stay near those at the start: those of a fit to all answers.
     """
     n_classes, n_workers, n_symbols = matrices.shape
-    for _ in range(N_STEPS):
+    for _ in range(MATRIX_STEPS_OF_COPIES):
         weight = matrices.reshape(n_classes, -1)[:, sample.row]
         weight *= posterior
-        weight /= np.maximum(weight.sum(axis=0), 1e-300)
+        weight /= np.maximum(weight.sum(axis=0), NEARLY_ZERO)
         counts = sum_columns(sample.row, weight, n_workers * n_symbols).reshape(matrices.shape)
         crowd = counts.sum(axis=1, keepdims=True) + 1.0 / n_symbols
         counts += SMOOTHING * crowd / crowd.sum(axis=2, keepdims=True)
@@ -491,7 +491,7 @@ def find_copied_pairs(
     uncertain = np.sqrt(usual / n_common * (1 - usual / n_common) * uncertainty)
     left = np.maximum(n_common - usual, 1e-9)
     others = np.flatnonzero(~suspect)
-    many = others[n_common[others] >= FEWEST_ITEMS]
+    many = others[n_common[others] >= FEWEST_COMMON_ITEMS]
     shared, spread = 0.0, 1.0
     if len(many) >= FEWEST_OTHERS:
         shared = float(np.median((n_agree - usual)[many] / left[many]))
@@ -505,7 +505,7 @@ def find_copied_pairs(
         scores = (n_agree - usual)[many] / np.sqrt(np.maximum(variance[many], 1e-9))
         # The lower half, since pairs that are nearly suspect would widen the upper one.
         spread = max(1.0, float((np.median(scores) - np.quantile(scores, 0.25)) / 0.6745) ** 2)
-    copied = is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE / n_pairs, uncertain)
+    copied = is_copied(n_common / spread, n_agree / spread, usual / n_common, CHANCE_OF_COPIES / n_pairs, uncertain)
     return shared, suspect & copied
 
 

@@ -46,7 +46,7 @@ from .starts import (
 from .structures import IndependentParameters, Structure, StructureParameters, Summary
 from .workers import WORKERS
 from .workers.ordinal import N_TYPES, OrdinalWorkers
-from .workers.types import STRENGTHS
+from .workers.types import TYPE_STRENGTHS
 
 # Items added to each level of a scale. The answers hardly tell a level from its neighbours: with less than one, a level
 # can lose all of its items to them, and the others seem surer than they are.
@@ -270,7 +270,7 @@ class LatentEstimator(LabelEstimator):
         hides = self.max_iter > 0 and self.calibration == "hidden answers"
         check_matrices(type(self).__name__, workers, r, HIDING_TABLES if hides else FIT_TABLES)
         if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
-            types = f"{N_TYPES * len(STRENGTHS)} types of workers"
+            types = f"{N_TYPES * len(TYPE_STRENGTHS)} types of workers"
             raise InputError(
                 f"{type(self).__name__} would compare {workers.describe_size()} with {types}, which takes too long.",
                 Sentence("Use {workers}.", workers="confusion"),

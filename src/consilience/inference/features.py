@@ -66,7 +66,8 @@ from ..answers.items import ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..engines import one_thread
 from ..errors import DataWarning, MissingDependencyError, listing, plural, warn
-from ..kernels import Floats
+from ..kernels import NEARLY_ZERO, Floats
+from . import STANDARD_ERRORS
 from .em import Fit, Problem
 from .hidden_answers import Calibration, hide_from_fit, mean_and_error
 from .observations import Observations
@@ -76,22 +77,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("consilience")
 
-N_FOLDS, ROUNDS = 5, 5
+N_CLASSIFIER_FOLDS, FEATURE_ROUNDS = 5, 5
 # Rounds end when a smaller share of the labels than this changes.
-SETTLED = 0.001
+LABELS_SETTLED = 0.001
 # Workers err together if hidden answers call for a smaller power than this.
-INDEPENDENT = 0.8
+INDEPENDENT_POWER = 0.8
 # Strengths C to choose from, by at most so many items.
-STRENGTHS, SAMPLE = (0.001, 0.01, 0.1, 1.0), 10_000
-# By how many standard errors features must be better than class shares.
-STANDARD_ERRORS = 2.0
+CLASSIFIER_STRENGTHS, SAMPLE = (0.001, 0.01, 0.1, 1.0), 10_000
 # Fewer items than this cannot train a classifier.
 LEAST_ITEMS = 20
 # The part of a classifier's probabilities that are class shares: nothing is impossible to it.
 BLEND = 1e-3
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
-COVERED, MOST_CLASSES = 0.99, 3
-MAX_ITER, TOL = 200, 1e-4
+COVERED, MOST_CLASSES_REPEATED = 0.99, 3
+MAX_ITER, CLASSIFIER_TOL = 200, 1e-4
 
 # Why features may have nothing to say, before anything is measured.
 REASONS = {
@@ -250,7 +249,7 @@ def fit_with_features(model: LatentEstimator, observations: Observations, proble
     # Workers seem to err independently of each other, and from item to item: unless this is known there is one round.
     hidden = None if r.sequences is not None else hide_from_fit(plain, problem, fit, model.seed)
     power = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
-    n_rounds = ROUNDS if power.n_hidden > 0 and power.power >= INDEPENDENT else 1
+    n_rounds = FEATURE_ROUNDS if power.n_hidden > 0 and power.power >= INDEPENDENT_POWER else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
@@ -265,7 +264,7 @@ def fit_with_features(model: LatentEstimator, observations: Observations, proble
         fit = model._run(problem, problem.maximise(fit.statistics, fit.parameters.prior))
         known = problem.infer(fit.parameters)[features.item]
         last, labels = labels, known.argmax(axis=1)
-        if (last != labels).mean() < SETTLED:
+        if (last != labels).mean() < LABELS_SETTLED:
             break
     classifier = FeatureClassifier(trainer.train(pupils, known[pupils], strength), blended, shares)
     findings = findings._replace(strength=strength)
@@ -285,17 +284,17 @@ def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[
         owner, number = r.sequences.of_items()[item], draw_numbers(seed, hash_ids(r.sequences.ids))
     rank = np.empty(len(number), np.int64)
     rank[np.argsort(number, kind="stable")] = np.arange(len(number))
-    return rank[owner], rank[owner] % N_FOLDS
+    return rank[owner], rank[owner] % N_CLASSIFIER_FOLDS
 
 
 def loss_of_answers(alone: Floats, judged: Floats) -> Floats:
     """Minus the log probability of the answers to each row, relative to that with class shares as the prior."""
-    return np.asarray(-np.log(np.maximum(np.einsum("nk,nk->n", judged, alone / alone.mean(axis=0)), 1e-300)))
+    return np.asarray(-np.log(np.maximum(np.einsum("nk,nk->n", judged, alone / alone.mean(axis=0)), NEARLY_ZERO)))
 
 
 def log_loss(known: Floats, judged: Floats) -> Floats:
     """The loss of each row: the cross entropy of two distributions."""
-    return np.asarray(-np.einsum("nk,nk->n", known, np.log(np.maximum(judged, 1e-300))))
+    return np.asarray(-np.einsum("nk,nk->n", known, np.log(np.maximum(judged, NEARLY_ZERO))))
 
 
 # -------------------------------------------------------------------------------------------------- the classifiers
@@ -367,7 +366,7 @@ class LinearTrainer:
         from sklearn.linear_model import LogisticRegression
 
         row, code, weight = spread_labels(posterior)
-        model = LogisticRegression(C=strength, max_iter=MAX_ITER, tol=TOL)
+        model = LogisticRegression(C=strength, max_iter=MAX_ITER, tol=CLASSIFIER_TOL)
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly settled is good enough
             model.fit(self.scaled[at[row]], code, sample_weight=weight)
@@ -386,7 +385,7 @@ class LinearTrainer:
         `pupils` are judged by those of them in other folds, and all other rows, if they are wanted, by all pupils.
         """
         judged, own = np.empty(known.shape), self.fold[pupils]
-        groups = [(pupils[own != number], pupils[own == number]) for number in range(N_FOLDS)]
+        groups = [(pupils[own != number], pupils[own == number]) for number in range(N_CLASSIFIER_FOLDS)]
         if all_rows:
             groups.append((pupils, np.setdiff1d(np.arange(len(known)), pupils)))
         for others, asked in groups:
@@ -424,7 +423,7 @@ class LinearTrainer:
             return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
 
         losses: dict[float, Floats] = {}
-        for strength in STRENGTHS:
+        for strength in CLASSIFIER_STRENGTHS:
             judged = self.predict_out_of_fold(strength, known, sample, all_rows=False)
             losses[strength] = loss(judging, blend(judged[sample], base))
         least = min(losses.values(), key=lambda each: float(each.sum()))
@@ -445,7 +444,7 @@ def spread_labels(posterior: Floats) -> tuple[NDArray[np.int64], NDArray[np.int6
     >>> row.tolist(), code.tolist(), weight.round(3).tolist()
     ([0, 0, 1], [0, 1, 1], [0.7, 0.3, 1.0])
     """
-    order = np.argsort(-posterior, axis=1, kind="stable")[:, :MOST_CLASSES]
+    order = np.argsort(-posterior, axis=1, kind="stable")[:, :MOST_CLASSES_REPEATED]
     share = np.take_along_axis(posterior, order, axis=1)
     before = np.cumsum(share, axis=1) - share
     kept = (before < COVERED) & (share > 0)

@@ -39,7 +39,7 @@ MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
 # A fifth of the items is hidden at a time, until there are enough of them, or all have been hidden once.
 N_PARTS, ENOUGH_ITEMS = 5, 5000
 # A fit goes on where inference from the evidence counts more than this share of the answers in other classes.
-MOVED, MOST_ROUNDS = 1e-3, 10
+MOVED, FIELD_ROUNDS = 1e-3, 10
 
 
 def weigh_graph(r: Answers, graph: Graph, coupling: str | float, listeners: str) -> Graph:
@@ -77,7 +77,7 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
         return independent.objective(without_graph, independent.expect(without_graph))
 
     best = fits[0] if len(fits) == 1 else max(fits, key=score)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(FIELD_ROUNDS):
         anew, counts = problem.expect(best.parameters).counts, best.statistics.counts
         if not best.converged or float(np.abs(anew - counts).sum()) <= 2 * MOVED * float(anew.sum()):
             break

@@ -39,23 +39,19 @@ from ..answers.answers import Answers
 from ..answers.items import Gold
 from ..answers.random_choices import count_units, hide_answers, sample_items
 from ..errors import ParameterError, plural
-from ..kernels import Floats
+from ..kernels import NEARLY_ZERO, ROUNDING, Floats
 from .em import Fit, Problem, infer_left_out
 from .observations import HIDDEN, MOST_ANSWERS, Observations
 from .structures import Statistics, Trail
 
 # Folds, and steps of EM that follow answers that are hidden.
-N_FOLDS, STEPS = 5, 2
+N_FOLDS, HIDDEN_STEPS = 5, 2
 # Of many classes fewer answers are looked at: each has a probability for each class.
 MOST_NUMBERS, LEAST_ANSWERS = 5_000_000, 2_000
-# A smaller share of a count is rounding error.
-ROUNDING = 1e-12
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
 # all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
 NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
-# Probabilities below this are as good as 0.
-IMPOSSIBLE = 1e-300
 # So many equally likely powers stand for what is not known of the right one.
 N_POWERS = 8
 # Fewer units than this say nothing.
@@ -153,7 +149,7 @@ def score_powers(posterior: Floats, by_class: Floats, unit: NDArray[np.int64], w
 
 def log_chance(posterior: Floats, by_class: Floats) -> Floats:
     """The log probability of answers from those of the classes of their items, and of the answers by class."""
-    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, by_class), IMPOSSIBLE)))
+    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, by_class), NEARLY_ZERO)))
 
 
 def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:
@@ -282,7 +278,7 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
         rest, parameters = replace(problem.about(shown), prior=start.prior, earlier=others), start
-        for _ in range(STEPS):
+        for _ in range(HIDDEN_STEPS):
             parameters = rest.maximise(rest.expect(parameters, trail), start.prior)
         statistics = rest.expect(parameters, trail)
         learned = rest.maximise(statistics, start.prior)

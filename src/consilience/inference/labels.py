@@ -25,9 +25,8 @@ from ..answers.items import Sequences
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..errors import ParameterError, Sentence, listing
-from ..kernels import Floats
-from ..limits import allocate, side_by_side
-from . import ITEMS_AT_ONCE
+from ..kernels import ROUNDING, Floats
+from ..limits import ITEMS_AT_ONCE, allocate, side_by_side
 from .em import Problem, place
 from .observations import Observations
 from .structures import Independent
@@ -37,8 +36,6 @@ from .workers.rows import vote
 
 #: The quantiles at the ends of an interval of 90 %, and in the middle.
 LOW, MEDIAN, HIGH = 0.05, 0.5, 0.95
-# Sums that miss a share by rounding only reach it: 1/2 is reached by five times a tenth.
-ROUNDING = 1e-12
 
 
 def find_quantile(posterior: Floats, share: float) -> NDArray[np.int64]:
@@ -132,7 +129,7 @@ def find_tied(shares: Floats) -> NDArray[np.bool_]:
 
     Shares that differ by rounding only are tied: 1/3 + 1/3 and 2/3 are the same vote.
     """
-    return np.asarray(shares >= reduce(np.maximum, shares.T)[:, None] - 1e-12)
+    return np.asarray(shares >= reduce(np.maximum, shares.T)[:, None] - ROUNDING)
 
 
 def label_votes(

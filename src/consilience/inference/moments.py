@@ -24,14 +24,13 @@ from ..errors import DataWarning, warn
 from ..kernels import Floats, Integers
 from .em import Progress
 from .observations import find_first, keep_strongest
+from .workers.rows import SHRINKAGE
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
 WITH_TRIPLES = (0.1, 0.1, 1.0)
 WITHOUT_TRIPLES = (0.1, 1.0, 0.0)
 # Solving for one worker needs no more accuracy than the sweep around it.
 MAX_INNER, INNER_TOL = 20, 1e-9
-# The crowd's matrix counts as this many answers per class when a worker's own matrix is shrunk towards it.
-SHRINKAGE = 20.0
 
 
 class Layout(NamedTuple):

@@ -18,7 +18,7 @@ from ..answers.random_choices import hash_ids
 from ..kernels import Floats, Integers, freeze
 from ..kinds.base import TABLE, AnyKind
 from .workers.base import WorkerModel
-from .workers.rows import LEAST_SHARE, vote
+from .workers.rows import ADDED_TO_VOTES, vote
 from .workers.types import WorkerTypes
 
 # Answers that are looked at one by one, and the part of them that is hidden at a time.
@@ -48,7 +48,7 @@ class Observations:
             return blocks
         votes, unvoted = workers.votes(), r.vote_shares()
         # Silence may otherwise be taken for the most telling answer, under another meaning of the classes.
-        shares = (vote(block, votes, unvoted) + LEAST_SHARE for block in blocks)
+        shares = (vote(block, votes, unvoted) + ADDED_TO_VOTES for block in blocks)
         return [replace(block, anchor=freeze(np.log(each))) for block, each in zip(blocks, shares, strict=True)]
 
     def with_classes(self, classes: Values) -> Observations:

@@ -29,15 +29,15 @@ from .observations import Observations
 from .skills import RARE, Skills, expect_types, learn_skills
 from .structures import Statistics, Trail
 from .workers.ordinal import NominalWorkers, OrdinalWorkers
-from .workers.types import STRENGTHS, TypedWorkers, WorkerTypes, give_shares, types_of
+from .workers.types import TYPE_STRENGTHS, TypedWorkers, WorkerTypes, give_shares, types_of
 
 # Worker models that share skills.
-TYPED = (NominalWorkers.name, OrdinalWorkers.name)
+SHARING_WORKERS = (NominalWorkers.name, OrdinalWorkers.name)
 # Skills of levels: those of accuracies of .3, .45, .6, .75, .85 and .95 where there are two answers.
 SKILLS = np.log(np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.95]) / (1 - np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.95])))
-N_LEVELS = len(SKILLS) * len(STRENGTHS)
+N_LEVELS = len(SKILLS) * len(TYPE_STRENGTHS)
 # Steps of EM for the shares of levels in each M-step, and to find the easiness of a question.
-STEPS, ROUNDS = 10, 50
+LEVEL_STEPS, EASINESS_ROUNDS = 10, 50
 # No question is harder than that: the least mean skill.
 LEAST_SKILL = 0.3
 
@@ -50,8 +50,8 @@ def match_levels(skills: Floats, easiness: float) -> Floats:
     skill = np.abs(skills[:, None] / easiness - SKILLS).argmin(axis=1)
     present = np.unique(skill)
     nearest = present[np.abs(np.arange(len(SKILLS))[:, None] - present).argmin(axis=1)]
-    strength = np.repeat(np.arange(len(STRENGTHS)), len(skills) // len(STRENGTHS))
-    same = (nearest[:, None, None] == skill) & (np.arange(len(STRENGTHS))[:, None] == strength)
+    strength = np.repeat(np.arange(len(TYPE_STRENGTHS)), len(skills) // len(TYPE_STRENGTHS))
+    same = (nearest[:, None, None] == skill) & (np.arange(len(TYPE_STRENGTHS))[:, None] == strength)
     chosen = same.reshape(N_LEVELS, len(skills)).astype(np.float64)
     return np.asarray(chosen / chosen.sum(axis=1, keepdims=True))
 
@@ -61,7 +61,7 @@ def find_easiness(evidence: Sequence[Floats], skills: Sequence[Floats]) -> Float
     means = np.empty(len(evidence))
     for q, e in enumerate(evidence):
         shares = np.full(e.shape[1], 1 / e.shape[1])
-        for _ in range(ROUNDS):
+        for _ in range(EASINESS_ROUNDS):
             of_types = e * shares
             n_workers = np.sum(of_types / of_types.sum(axis=1, keepdims=True), axis=0) + RARE
             shares = n_workers / n_workers.sum()
@@ -120,7 +120,7 @@ class JointProblem:
     def maximise(self, statistics: tuple[Statistics, ...], skills: Skills, learn: bool = False) -> JointParameters:
         """M-step: the shares of levels, and then the matrices of each question, given what others say of workers."""
         evidence = self.compare(statistics)
-        for _ in range(STEPS if learn else 0):
+        for _ in range(LEVEL_STEPS if learn else 0):
             skills = learn_skills(evidence, skills)
         # Factors of the evidence cancel: those in J are those in the evidence of questions.
         shares, log_share = expect_types(evidence, skills)
@@ -136,7 +136,7 @@ class JointProblem:
 
 def can_share(model: LabelEstimator) -> bool:
     """Tell whether each worker of a model is of one type, so that questions can be fitted together."""
-    return isinstance(model, LatentEstimator) and model.workers in TYPED and model.max_iter > 0
+    return isinstance(model, LatentEstimator) and model.workers in SHARING_WORKERS and model.max_iter > 0
 
 
 def fit_together(

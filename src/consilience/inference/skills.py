@@ -40,8 +40,8 @@ from ..kernels import Floats
 # The share of a type, or of a level, counts as if so many workers more were of it.
 RARE = 0.02
 # The density of o has these powers of o and 1 - o.
-OWN, SAME = 1.0, 0.5
-TINY = np.finfo(np.float64).tiny
+OWN_SKILL_POWER, SAME_SKILL_POWER = 1.0, 0.5
+SMALLEST_DENSITY = np.finfo(np.float64).tiny
 
 
 class Skills(NamedTuple):
@@ -61,7 +61,11 @@ class Skills(NamedTuple):
     @property
     def log_density(self) -> float:
         """The logarithm of the density of what is learned."""
-        total = OWN * np.log(self.own) + SAME * np.log1p(-self.own) + RARE * np.log(self.shares).sum()
+        total = (
+            OWN_SKILL_POWER * np.log(self.own)
+            + SAME_SKILL_POWER * np.log1p(-self.own)
+            + RARE * np.log(self.shares).sum()
+        )
         return float(total + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
 
 
@@ -71,7 +75,9 @@ def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], lis
     Of each question E (M, S), the sum over r of v E (M, 1), and X (M, S); log v + sum of log X, (M, S); and J, but for
     factors of the evidence.
     """
-    by_level = [np.maximum(e if h is None else e @ h.T, TINY) for e, h in zip(evidence, skills.types, strict=True)]
+    by_level = [
+        np.maximum(e if h is None else e @ h.T, SMALLEST_DENSITY) for e, h in zip(evidence, skills.types, strict=True)
+    ]
     anew = [(each @ skills.shares)[:, None] for each in by_level]
     mixed = [(1 - skills.own) * each + skills.own * other for each, other in zip(by_level, anew, strict=True)]
     log_scores = np.log(skills.shares) + sum(np.log(each) for each in mixed)
@@ -93,7 +99,9 @@ def learn_skills(evidence: Sequence[Floats], skills: Skills) -> Skills:
             n_types = h * (((n_anew + level - own) / by_level).T @ e) + RARE * (h > 0)
             types.append(n_types / n_types.sum(axis=1, keepdims=True))
     shares, n_pairs = drawn + RARE, len(evidence[0]) * len(evidence)
-    return Skills(shares / shares.sum(), (n_own + OWN) / (n_pairs + OWN + SAME), tuple(types))
+    return Skills(
+        shares / shares.sum(), (n_own + OWN_SKILL_POWER) / (n_pairs + OWN_SKILL_POWER + SAME_SKILL_POWER), tuple(types)
+    )
 
 
 def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], float]:
@@ -102,5 +110,5 @@ def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Float
     types = []
     for h, own in zip(skills.types, mixed, strict=True):
         levels = (1 - skills.own) * softmax(log_scores - np.log(own), axis=1) + skills.own * skills.shares
-        types.append(np.maximum(levels if h is None else levels @ h, TINY))
+        types.append(np.maximum(levels if h is None else levels @ h, SMALLEST_DENSITY))
     return types, log_evidence

@@ -26,6 +26,15 @@ Width = tuple[int, ...] | NDArray[np.int8]  # as long as there are classes; see 
 LARGE = 100_000
 MOST_UNROLLED = 16
 
+# Sums, shares and logarithms that differ by less are the same but for rounding.
+ROUNDING = 1e-12
+# What is divided by, and what a logarithm is taken of, is at least this: smaller probabilities are as good as 0.
+NEARLY_ZERO = 1e-300
+# Log likelihood of answers that no class allows: they are set aside, at a price that stays finite.
+LOG_IMPOSSIBLE = -690.0
+# What is left of a count, however much is taken away: rounding must not make it negative.
+LEAST_LEFT_OVER = 1e-12
+
 Array = TypeVar("Array", bound=NDArray[np.generic])
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Floats, Integers, Rows, Truths, Width
+from . import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, Floats, Integers, Rows, Truths, Width
 from .compile import kernel
 
 # A running product below TINY is multiplied by HUGE until it is not, and this is counted, class by class. It is looked
@@ -24,11 +24,7 @@ from .compile import kernel
 # double: TINY * SMALLEST ** STRIDE = 1e-300.
 TINY, HUGE, LOG_HUGE = 1e-60, 1e60, 60 * np.log(10.0)
 STRIDE, SMALLEST = 8, 1e-30
-# Log likelihood of answers that no class allows: they are set aside, at a price that stays finite.
-LOG_IMPOSSIBLE = -690.0
 IMPOSSIBLE = np.exp(LOG_IMPOSSIBLE)
-# What is left of a count, however much is taken away: rounding must not make it negative.
-LEAST = 1e-12
 # A quotient of counts is between 1e-19 and 1e19 up to ten million answers: so many of them can be multiplied before the
 # logarithm is taken. Counts beyond that are too large for an item to matter, and never that unequal.
 QUOTIENTS = 12
@@ -324,7 +320,8 @@ def add_left_out(
 ) -> None:
     """Write out[i, k] = sum_j s_j log((above[c, k] - s_j q_ik) / (below[c, k] - s_j q_ik)), with c = codes[j].
 
-    q is the posterior. Neither side of the fraction is less than `LEAST`. `above` and `below` are (n_rows, K).
+    q is the posterior. Neither side of the fraction is less than `LEAST_LEFT_OVER`. `above` and `below` are
+    (n_rows, K).
     """
     n_classes = len(width)
     for i in range(offsets.size - 1):
@@ -337,14 +334,14 @@ def add_left_out(
                 row = codes[j]
                 if share.size > 0:
                     taken = share[j] * own
-                    quotient = max(above[row, k] - taken, LEAST) / max(below[row, k] - taken, LEAST)
+                    quotient = max(above[row, k] - taken, LEAST_LEFT_OVER) / max(below[row, k] - taken, LEAST_LEFT_OVER)
                     out[i, k] += share[j] * np.log(quotient)
                     continue
                 if j == check:
                     check += QUOTIENTS
                     out[i, k] += np.log(product)
                     product = 1.0
-                product *= max(above[row, k] - own, LEAST) / max(below[row, k] - own, LEAST)
+                product *= max(above[row, k] - own, LEAST_LEFT_OVER) / max(below[row, k] - own, LEAST_LEFT_OVER)
             out[i, k] += np.log(product)
 
 

@@ -17,14 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import Floats, Integers, Width, freeze
-from .answers import LOG_IMPOSSIBLE
+from . import LOG_IMPOSSIBLE, Floats, Integers, Width, freeze
 from .compile import kernel
 
 # So faint a class is not followed further: what is divided by it later stays in the range of doubles.
-FAINT = 1e-290
+FAINTEST_CLASS = 1e-290
 # Where the sum over classes is below LOW, the evidence (at most about 1) is raised, lest products lose their digits.
-LOW, RAISE = 1e-15, 1e280
+LEAST_FORWARD, RAISE = 1e-15, 1e280
 LOG_RAISE = np.log(RAISE)
 
 
@@ -116,11 +115,11 @@ def pass_forward(
                     reach[k] += a * pair[j, k]
         total = 0.0
         for k in range(n_classes):
-            if not reach[k] > FAINT:
+            if not reach[k] > FAINTEST_CLASS:
                 reach[k] = 0.0
             alpha[t, k] = reach[k] * evidence[row, k]
             total += alpha[t, k]
-        if total < LOW:
+        if total < LEAST_FORWARD:
             total = 0.0
             for k in range(n_classes):
                 alpha[t, k] = reach[k] * (evidence[row, k] * RAISE)

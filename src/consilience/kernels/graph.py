@@ -18,7 +18,7 @@ from .compile import kernel
 
 # Products of messages below FAINT go into logarithms. No edge couples by more than FIRM: messages stay positive, and
 # FAINT exp(-FIRM) is still a number.
-FAINT, FIRM = 1e-100, 450.0
+FAINTEST_PRODUCT, FIRM = 1e-100, 450.0
 # Nodes whose neighbours are added up before the first of them is updated, if none of them are neighbours.
 AT_A_TIME = 256
 
@@ -158,7 +158,7 @@ def sweep_messages(
         for e in range(offsets[i], offsets[i + 1]):
             for k in range(n_classes):
                 belief[k] *= messages[reverse[e], k]
-                if belief[k] < FAINT:  # each class on its own: later messages may turn the tide
+                if belief[k] < FAINTEST_PRODUCT:  # each class on its own: later messages may turn the tide
                     log_belief[k] += np.log(belief[k])
                     belief[k] = 1.0
         top = -np.inf

@@ -15,7 +15,7 @@ from . import Codes, Floats, Integers, Truths
 from .compile import kernel
 
 # Classes that are less probable are left out.
-LEAST = 1e-12
+LEAST_CLASS = 1e-12
 # Gains are rounded to so many parts of a nat: those that differ by rounding only are the same.
 PARTS = 1e9
 
@@ -37,12 +37,12 @@ def first_gain(q: Floats, confusion: Floats, row_entropy: Floats) -> float:
     for a in range(confusion.shape[1]):
         p = 0.0
         for k in range(q.size):
-            if q[k] > LEAST:
+            if q[k] > LEAST_CLASS:
                 p += q[k] * confusion[k, a]
         if p > 0.0:
             total -= p * math.log(p)
     for k in range(q.size):
-        if q[k] > LEAST:
+        if q[k] > LEAST_CLASS:
             total -= q[k] * row_entropy[k]
     return math.floor(max(total, 0.0) * PARTS + 0.5) / PARTS
 
@@ -73,7 +73,7 @@ def bound_gains(q: Floats, slopes: Floats, bounds: Floats) -> None:
     for m in range(bounds.size):
         bounds[m] = 1.0 / PARTS
     for k in range(q.size):
-        if q[k] > LEAST:
+        if q[k] > LEAST_CLASS:
             for m in range(bounds.size):
                 bounds[m] += q[k] * slopes[k, m]
 

@@ -8,8 +8,8 @@ such as (image, row, column) would take far more memory than the masks. `Masks.l
 Two readers are copies if their masks are the same. `consilience.inference.copies` judges workers by how often they
 agree, and takes items as independent of each other. Pixels are not: two careful readers agree about whole stretches of
 a boundary, and would look like copies. So they must agree about every pixel that both answered and about which any
-readers disagree, and there must be at least `FEWEST` such pixels to which both give one class, and as many to which
-they give another. Two readers who both saw nothing have drawn the same mask, and are no copies.
+readers disagree, and there must be at least `FEWEST_COMMON_PIXELS` such pixels to which both give one class, and as
+many to which they give another. Two readers who both saw nothing have drawn the same mask, and are no copies.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from .base import TABLE, AnyKind, Fused, FusedLabels, Kind, TableKind, list_give
 ClassCodes: TypeAlias = NDArray[np.int8]
 
 # Codes have 8 bits. More values than this are hardly classes.
-MOST_CLASSES = 128
+MOST_MASK_CLASSES = 128
 # In arrays of numbers: no number.
-NOTHING = np.iinfo(np.int64).min
+NO_NUMBER = np.iinfo(np.int64).min
 # In codes of classes: no answer.
 UNANSWERED = -1
 # Of copies: see above. So many of the pixels about which readers disagree are looked at, evenly spaced.
-FEWEST, MOST_PIXELS = 50, 20_000
+FEWEST_COMMON_PIXELS, MOST_PIXELS = 50, 20_000
 # Among more readers, those whose masks are the same are not looked for: each is compared with each.
 MOST_READERS = 200
 
@@ -306,7 +306,7 @@ def encode_masks(
     if not given:
         raise InputError("There are no masks.", "Give at least one.")
     values = np.unique(np.concatenate([np.unique(numbers).astype(np.int64) for _, _, numbers in given]))
-    values = values[(values != NOTHING) & (values != missing)]
+    values = values[(values != NO_NUMBER) & (values != missing)]
     labels, shown, code_of_value = _name_values(values, classes)
     dtype = np.result_type(*{numbers.dtype for _, _, numbers in given})
     names = list(dict.fromkeys(reader for _, reader, _ in given))
@@ -324,7 +324,7 @@ def encode_masks(
 
 
 def to_whole_numbers(array: Any, name: str) -> Values:
-    """An array of whole numbers or truth values, with `NOTHING` where it holds none."""
+    """An array of whole numbers or truth values, with `NO_NUMBER` where it holds none."""
     try:
         numbers = np.asarray(np.ma.getdata(array))
     except (TypeError, ValueError) as error:
@@ -341,7 +341,7 @@ def to_whole_numbers(array: Any, name: str) -> Values:
                 "Give the classes as whole numbers; compare probabilities with .5 first.",
             )
     if empty.any():
-        return np.where(empty, NOTHING, np.where(empty, 0, numbers).astype(np.int64))
+        return np.where(empty, NO_NUMBER, np.where(empty, 0, numbers).astype(np.int64))
     return numbers if numbers.dtype.kind in "bi" or numbers.dtype.itemsize < 8 else numbers.astype(np.int64)
 
 
@@ -352,10 +352,10 @@ def _name_values(values: Indices, classes: Mapping[Any, Any] | None) -> tuple[Va
     names = dict(zip(values.tolist(), values.tolist(), strict=True)) if classes is None else classes
     if not (isinstance(names, Mapping) and names and all(map(is_whole, names))):
         raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
-    if max(len(values), len(names)) > MOST_CLASSES:
+    if max(len(values), len(names)) > MOST_MASK_CLASSES:
         raise InputError(
-            f"The masks hold {len(values):,} different values: {listing(values.tolist())}. There can be {MOST_CLASSES} "
-            "classes.",
+            f"The masks hold {len(values):,} different values: {listing(values.tolist())}. There can be "
+            f"{MOST_MASK_CLASSES} classes.",
             "Check that these are masks of classes, and not images, or numbers of single objects.",
         )
     unnamed = [value for value in values.tolist() if value not in names]
@@ -485,7 +485,7 @@ class MasksKind(Kind[Masks]):
         for one, other in itertools.combinations(range(r.n_workers), 2):
             a, b = votes[one], votes[other]
             both = (a >= 0) & (b >= 0)
-            same[one, other] = (a == b)[both].all() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
+            same[one, other] = (a == b)[both].all() and int((np.bincount(a[both]) >= FEWEST_COMMON_PIXELS).sum()) > 1
         n_groups, group = connected_components(same, directed=False)
         groups = [np.flatnonzero(group == number).tolist() for number in range(n_groups)]
         return [members for members in groups if len(members) > 1]

@@ -41,7 +41,7 @@ from ..answers.tables import Table, build_frame, is_table, open_frame, read_figu
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
 from .base import FUSED
-from .tokens import BLANK, OVERLAPS, REASONS, Layer, Tokens, choose_layer, list_tags, tag_readings, tokenise
+from .tokens import BLANK, LEFT_OUT_REASONS, OVERLAPS, Layer, Tokens, choose_layer, list_tags, tag_readings, tokenise
 
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
@@ -258,8 +258,8 @@ class Spans:
         The reason is "overlaps another", for spans that overlap a longer one of the same worker, or "white space only".
         """
         verdict = self.layer[0]
-        rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
-        reason = to_column([REASONS[code] for code in verdict[rows].tolist()])
+        rows = np.flatnonzero(np.isin(verdict, list(LEFT_OUT_REASONS)))
+        reason = to_column([LEFT_OUT_REASONS[code] for code in verdict[rows].tolist()])
         return build_frame({**self._list_columns(pick_marks(self.marks, rows)), "reason": reason}, self.backend)
 
     def known_tags(self) -> Any:

@@ -37,7 +37,7 @@ from ..answers.columns import (
 from ..answers.items import Sequences, encode_items, open_gold, read_keys
 from ..answers.tables import ALIASES, Table, build_frame, find_columns, is_table, open_frame, read_distinct
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels import Floats, Truths
+from ..kernels import NEARLY_ZERO, Floats, Truths
 from ..limits import require_few, require_memory
 from ..options import check_truth, is_among, split_by_question
 from .base import Fused, FusedLabels, Kind, list_given
@@ -50,15 +50,15 @@ ONE_HOT = "one-hot"
 # What stands between tags where a file has no lists, and nothing else was read.
 SEPARATOR = ";"
 # Under this key, the metadata of a column of lists say what stands between tags where they are written as text.
-SIGN = "separator"
+SEPARATOR_KEY = "separator"
 # How a cell says whether the tag of its column was given, in lower case.
 _YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
 # Signs that may stand between tags, and the share of cells with one from which it is taken for that.
-USUAL, OFTEN = (";", "|", ","), 0.02
+USUAL_SEPARATORS, OFTEN = (";", "|", ","), 0.02
 # What a column of sets is often called.
 _NAMES = ("tags", "labels")
 SAY_WHICH = "Say which item a known set is of."
-FILL = "Every set must say who gave it to what: fill it in or drop the row."
+FILL_SETS = "Every set must say who gave it to what: fill it in or drop the row."
 # The tags in each cell of a column; None where it is missing.
 Cells: TypeAlias = Sequence[Sequence[Any] | None]
 
@@ -220,9 +220,9 @@ class Tags:
         if form in ("cells", "rows"):
             _check_signs(cells, columns["label"], table.name, separator)
         named = None if items is None else read_keys(items, 1, columns)
-        codes, keys = encode_items([table.values(columns["item"], FILL)], named, table.name)
+        codes, keys = encode_items([table.values(columns["item"], FILL_SETS)], named, table.name)
         owner = np.asarray(codes, np.int64)
-        who, workers = encode_sorted(table.values(columns["worker"], FILL))
+        who, workers = encode_sorted(table.values(columns["worker"], FILL_SETS))
         known_name = table.find("gold", gold) if gold is None or isinstance(gold, str) else None
         known = [None] * table.n_rows if known_name is None else read_cells(table, known_name, separator)
         given = objects(list(hot)) if hot else None
@@ -507,7 +507,7 @@ class TagsKind(Kind[Tags]):
     def mark(self, labels: pa.Table) -> pa.Table:
         """The table of sets, which says what stands between tags where these are text."""
         at = labels.column_names.index("labels")
-        marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
+        marked = labels.schema.field(at).with_metadata({SEPARATOR_KEY: self.separator or SEPARATOR})
         return labels.set_column(at, marked, labels.column(at))
 
     def to_text(self, labels: pa.Table) -> pa.Table:
@@ -548,7 +548,7 @@ def report_tags(kind: TagsKind, shares: Floats, counts: Floats) -> dict[str, Col
     """The columns of a table of tags; counts are (M, T, L, K)."""
     total = counts.sum(axis=0)
     given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
-    shares_of = total / np.maximum(total.sum(axis=-2, keepdims=True), 1e-300)
+    shares_of = total / np.maximum(total.sum(axis=-2, keepdims=True), NEARLY_ZERO)
     misses, alarms = shares_of[..., 0, 1], shares_of[..., 1, 0]
     figures = {"share": shares, "given": given, "misses": misses, "false_alarms": alarms}
     return {"tag": to_column(kind.tags)} | {name: to_column(values) for name, values in figures.items()}
@@ -690,7 +690,7 @@ def _check_signs(cells: Cells, name: str, source: str, separator: str | None) ->
     if any(len(cell or ()) > 1 for cell in cells):
         return
     texts = [tag for cell in cells for tag in cell or () if isinstance(tag, str)]
-    counts = {sign: sum(sign in text for text in texts) for sign in USUAL if sign != separator}
+    counts = {sign: sum(sign in text for text in texts) for sign in USUAL_SEPARATORS if sign != separator}
     often = max(counts, key=lambda sign: counts[sign])
     if counts[often] >= max(2 if separator is None else 1, OFTEN * len(texts)):
         said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"

@@ -41,8 +41,8 @@ _SPACE, _WORD, _OTHER = 0, 1, 2
 # Code points of Unicode.
 _N_CODES = 0x110000
 # Why a span is not fused.
-KEPT, OVERLAPS, BLANK, REPEATED = range(4)
-REASONS = {OVERLAPS: "overlaps another", BLANK: "white space only"}
+FUSED_SPAN, OVERLAPS, BLANK, REPEATED = range(4)
+LEFT_OUT_REASONS = {OVERLAPS: "overlaps another", BLANK: "white space only"}
 
 
 class Tokens(NamedTuple):
@@ -126,8 +126,8 @@ def place_marks(marks: Marks, tokens: Tokens) -> tuple[Indices, Indices]:
 def choose_layer(marks: Marks, tokens: Tokens) -> Layer:
     """For each span of each reading whether it is in the layer that is fused, or why not; and where its tokens are."""
     first, stop = place_marks(marks, tokens)
-    verdict = np.where(first == stop, BLANK, KEPT)
-    inked = np.flatnonzero(verdict == KEPT)
+    verdict = np.where(first == stop, BLANK, FUSED_SPAN)
+    inked = np.flatnonzero(verdict == FUSED_SPAN)
     base = tokens.offsets[marks.document[inked]]
     length = tokens.end[base + stop[inked] - 1] - tokens.start[base + first[inked]]
     inked = inked[np.lexsort((marks.label[inked], first[inked], -length, marks.worker[inked], marks.document[inked]))]
@@ -157,7 +157,7 @@ def tag_readings(marks: Marks, layer: Layer, tokens: Tokens, readings: Indices) 
     verdict, first, stop = layer
     n_workers = 1 + max(int(readings[:, 1].max(initial=0)), int(marks.worker.max(initial=0)))
     number, owner = readings @ [n_workers, 1], marks.document * n_workers + marks.worker
-    kept = np.flatnonzero((verdict == KEPT) & np.isin(owner, number))
+    kept = np.flatnonzero((verdict == FUSED_SPAN) & np.isin(owner, number))
     sizes = np.diff(tokens.offsets)[readings[:, 0]]
     begin = np.cumsum(sizes) - sizes
     lengths = (stop - first)[kept]

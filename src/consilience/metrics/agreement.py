@@ -19,16 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, listing, parameter_error
-from ..kernels import Floats, freeze, read_only
-from ..limits import allocate
+from ..kernels import NEARLY_ZERO, Floats, freeze, read_only
+from ..limits import ITEMS_AT_ONCE, allocate
 from ..options import is_among
 
 if TYPE_CHECKING:
     from ..answers.answers import Answers
     from ..kinds.spans import Spans
 
-# Items whose sums are worked on together.
-ITEMS_AT_ONCE = 1 << 16
 # What may be known of labels.
 LEVELS = ("nominal", "ordinal", "interval")
 
@@ -327,7 +325,7 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
     mass, label_mass = by_level.sum(axis=1), by_level.sum(axis=0)
     middle = np.cumsum(label_mass) - label_mass / 2 if level == "ordinal" else places
     gaps = np.abs(middle[:, None] - middle)
-    widest = max(gaps.max(initial=0.0), 1e-300)
+    widest = max(gaps.max(initial=0.0), NEARLY_ZERO)
     gaps = gaps / widest
     near = 1 - gaps**2
     own_agreeing = own_total = mass
@@ -342,7 +340,7 @@ def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
         # How often two answers are these levels, to one item and to any. Own pairs of one level are at distance 0.
         share = mass / (mass**2 - own_total) / mass.sum()
         observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
-        n_pairs = max(mass.sum() ** 2 - own_total.sum(), 1e-300)
+        n_pairs = max(mass.sum() ** 2 - own_total.sum(), NEARLY_ZERO)
         expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / n_pairs
         moved = np.stack([by_level @ np.einsum("cd,cdg->g", each, change) for each in (observed, expected)])
     return _Pairs(

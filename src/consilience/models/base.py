@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .updating import Update
 
 # Labels that a notebook shows.
-FIRST = 5
+N_FIRST_LABELS = 5
 Value = TypeVar("Value")
 # Attributes that apply where they are not empty, and where methods apply that not all fitted models have.
 OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
@@ -586,7 +586,7 @@ class Model(Fitted[Result], LabelEstimator):
 
         if self._result is None:
             return to_cells(Document(describe_call(self), "Not fitted yet.", []))
-        facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
+        facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, N_FIRST_LABELS)
         return to_cells(Document(describe_call(self), "", [facts, labels_shown]))
 
     def next_items(self, n: int = 50, *, at_random: bool = False) -> Any:

@@ -14,7 +14,7 @@ from ..answers.graph import Graph
 from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
 from ..checks.register import compare_fused, complete, warn_of_findings
-from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
+from ..checks.ways import COMPARED_TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
 from ..errors import (
     DataWarning,
@@ -56,7 +56,7 @@ log = logging.getLogger("consilience")
 # Of so many linked items the graph is tried; of more only where it is asked for, since it takes many fits.
 FEW_ITEMS = 30_000
 # With more classes confusion matrices may be too many, in any case if they have more numbers for each answer.
-FEW_CLASSES, MOST_EACH = 20, 30
+MANY_CLASSES, MOST_EACH = 20, 30
 # What may be given for each question.
 SCALE = ("classes", "ordered", "positions")
 SPLIT = (*SCALE, "separator")
@@ -268,7 +268,7 @@ def choose_estimator(
             why = f"on {answers.n_classes:,} levels are too few to learn who is harsh or lenient"
             warn(DataWarning(f"{what} {why}: levels are fused without their order.", "Merge levels."))
         chosen = maker(**given)
-    plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params().get("seed", 0))
+    plain = DawidSkene(calibration="none", tol=COMPARED_TOL, seed=chosen.get_params().get("seed", 0))
     may_choose = "workers" in defaults and "workers" not in parameters
 
     scale = None
@@ -311,7 +311,7 @@ def needs_coins(model: DawidSkene, r: Answers) -> bool:
     (Measured in simulated crowds of 20 to 100 classes, some of which are confused more often than others: with fewer
     answers of a worker than classes one accuracy is better, with twice as many both are alike.)
     """
-    if model.workers != "confusion" or r.silence_counts or r.soft is not None or r.n_classes <= FEW_CLASSES:
+    if model.workers != "confusion" or r.silence_counts or r.soft is not None or r.n_classes <= MANY_CLASSES:
         return False
     n_entries = r.n_workers * r.n_labels * r.n_classes
     fits = are_allowed(HIDING_TABLES * NUMBER * n_entries, "entries", n_entries)

@@ -15,7 +15,7 @@ from ..inference.em import Learned, Parameters, Progress, expect_from_votes
 from ..inference.estimator import Parts, explain_stop
 from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, make_vote_problem
-from ..inference.moments import SHRINKAGE, answers_to_match, learn_moments
+from ..inference.moments import answers_to_match, learn_moments
 from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import (
     check_matrices,
@@ -24,6 +24,7 @@ from ..inference.starts import (
 )
 from ..inference.structures import Independent
 from ..inference.workers import voters
+from ..inference.workers.rows import SHRINKAGE
 from ..results.calibration import Calibrated
 from ..results.chance import measure_by_others
 from ..results.conclusion import conclude

@@ -16,7 +16,6 @@ from ..answers.tagging import are_tags
 from ..checks.register import complete
 from ..engines import Engine
 from ..errors import parameter_error, warn
-from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Learned, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
@@ -26,7 +25,7 @@ from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent, StructureParameters
 from ..kernels import Floats
-from ..limits import release_mapped, side_by_side
+from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from ..options import is_whole as is_whole_number
 from ..results.calibration import Calibrated, calibrate, find_raised, find_span_confidence
 from ..results.chance import measure_by_others

@@ -25,7 +25,7 @@ from ..results.result import Result
 from .base import FromResult
 from .latent import LatentModel
 
-LEAST_SHARE = 1e-3
+LEAST_TAG_SHARE = 1e-3
 
 
 def kind_of(result: Result) -> TagsKind:
@@ -118,7 +118,7 @@ class TagSets(LatentModel):
         votes = np.bincount(r.item_of_answer(), weights=is_yes, minlength=r.n_items) / np.maximum(n_answers, 1)
         answered = (n_answers > 0).reshape(-1, n_tags).all(axis=1)
         shares = votes.reshape(-1, n_tags)[answered].mean(axis=0) if answered.any() else np.full(n_tags, 0.5)
-        return Sets(2, None, 0.0, self.estimation, freeze(np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)))
+        return Sets(2, None, 0.0, self.estimation, freeze(np.clip(shares, LEAST_TAG_SHARE, 1 - LEAST_TAG_SHARE)))
 
     def explain(self, item: object) -> Any:
         """Return why a tag was given to an item or not, as `DawidSkene.explain` does.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..answers.previews import MOST_ROWS
+from ..answers.previews import MOST_ROWS_SHOWN
 from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_intervals
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all
@@ -76,8 +76,8 @@ def tabulate_items(result: Measured, most: int = MOST_DISPUTED) -> Table:
 def tabulate_workers(result: Measured) -> Table:
     """The workers: where there are many, those with a remark."""
     every = build_frame(result.worker_table, "pyarrow").to_pylist()
-    few = len(every) <= MOST_ROWS
-    chosen = every if few else [row for row in every if row["remarks"].removesuffix("few answers")][:MOST_ROWS]
+    few = len(every) <= MOST_ROWS_SHOWN
+    chosen = every if few else [row for row in every if row["remarks"].removesuffix("few answers")][:MOST_ROWS_SHOWN]
     columns = [
         Column("worker", "worker"),
         Column("answers", "answers", "count"),

@@ -18,14 +18,14 @@ from ..answers.tables import build_frame
 from ..documents.document import Document
 from ..engines import one_thread
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
-from ..inference import sum_by
+from ..inference import NORMAL_95, TAILS_95, sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
 from ..models.base import Standalone
 from ..options import is_whole
 from . import likelihood
 from .comparisons import LEFT, RIGHT, TIE, Comparisons, open_comparisons, open_verdicts
-from .likelihood import INTERVAL, WIDTH, find_odds
+from .likelihood import find_odds
 from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_ranking
 
 # More candidates than this have a covariance that is too large.
@@ -36,17 +36,17 @@ COUNTS = ("comparisons", "items", "groups", "known", "weight", "ties")
 # The Elo scale: a lead of 400 is a chance of 10 to 1; the mean is 1000.
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
 # So many items show how verdicts on one item hang together; with many candidates, so many for each.
-MOST_ITEMS, ITEMS_PER_CANDIDATE = 100_000, 20
+MOST_DRAWS, ITEMS_PER_CANDIDATE = 100_000, 20
 # A judge tosses coins if the interval of the discrimination holds 0 and is nearer to it than this; in a crowd with
 # better judges than the mean, than so many times what the best one has at least.
 MOST_COIN = 0.75
 # Judges are in two camps if the information of contrarians is more than this share of that of the others.
 LEAST_CAMP = 1 / 3
 # A side is preferred if the bias is at least so large, beyond doubt. It is always taken from this share on.
-LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
+LEAST_SIDE_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
 # The most pairs that are considered: those that are nearest in the ranking.
 MOST_PAIRS = 50_000
-LEAST_VARIANCE = 1e-12
+LEAST_SCORE_VARIANCE = 1e-12
 # A pair of different parts is as uncertain as the usual spread of scores makes it.
 APART = 2.0
 # No judge gets more than so many times an equal share.
@@ -179,7 +179,7 @@ class Ranking:
     def win(self, first: int, second: int) -> WinProbability:
         """The probability that one candidate beats another of the same part, by index."""
         ahead, error = self.lead(np.array([first]), np.array([second]))
-        ends = ahead[0] + WIDTH * error[0] * np.array([0.0, -1.0, 1.0])
+        ends = ahead[0] + NORMAL_95 * error[0] * np.array([0.0, -1.0, 1.0])
         return WinProbability(*find_wins(ends, self.log_tie).tolist())
 
     def win_matrix(self) -> Floats:
@@ -207,9 +207,9 @@ class Ranking:
         much of the information, there are two camps.
         """
         d, error = self.discrimination, self.discrimination_error
-        low, high = d - WIDTH * error, d + WIDTH * error
+        low, high = d - NORMAL_95 * error, d + NORMAL_95 * error
         # With a thousand coin tossers `high` is below 0 for 25 of them. The chance that any of these is, is 2.5 %.
-        widest = -float(ndtri((1 - INTERVAL[1]) / max(len(d), 1)))
+        widest = -float(ndtri((1 - TAILS_95[1]) / max(len(d), 1)))
         highest = d + widest * error
         # Where most judges toss coins, these pull down the mean, which is 1: coins are compared with the best judge.
         coin = MOST_COIN * max(1.0, float(low.max(initial=0.0)))
@@ -234,7 +234,7 @@ class Ranking:
     def remarks(self) -> list[str]:
         """What is remarkable of each judge, "" if nothing is."""
         kinds, first, camps = self.kinds, self.first, self.kinds["camps"]
-        sure = (np.abs(self.bias) > WIDTH * self.bias_error) & (np.abs(self.bias) >= LEAST_BIAS)
+        sure = (np.abs(self.bias) > NORMAL_95 * self.bias_error) & (np.abs(self.bias) >= LEAST_SIDE_BIAS)
         always = kinds["one-sided"]
         remarks = {
             "tosses coins": kinds["coins"],
@@ -254,7 +254,7 @@ class Ranking:
     @cached_property
     def table(self) -> dict[str, Column]:
         """The columns of the ranking, the best candidate first; with the part, if there are several."""
-        half, order = WIDTH * self.error, self.order
+        half, order = NORMAL_95 * self.error, self.order
         scores = {"": self.score, "_low": self.score - half, "_high": self.score + half}
         columns = {"candidate": self.candidates}
         if self.n_parts > 1:
@@ -277,7 +277,11 @@ class Ranking:
             "position_bias": (self.bias, self.bias_error),
         }
         for name, (value, error) in figures.items():
-            columns |= {name: value, f"{name}_low": value - WIDTH * error, f"{name}_high": value + WIDTH * error}
+            columns |= {
+                name: value,
+                f"{name}_low": value - NORMAL_95 * error,
+                f"{name}_high": value + NORMAL_95 * error,
+            }
         columns |= {"agreement": self.agreement, "ties": self.tied, "first": self.first}
         columns["remarks"] = np.array(self.remarks, object)
         return {name: to_column(values[order]) for name, values in columns.items()}
@@ -336,7 +340,7 @@ class Ranking:
         shown = np.zeros(len(self.candidates), np.int64)  # how often on the left, less how often on the right
         rows: list[tuple[int, int, int, float]] = []
         with one_thread():  # the same last bits for any number of threads
-            variance = np.maximum(contrast(covariance), LEAST_VARIANCE)
+            variance = np.maximum(contrast(covariance), LEAST_SCORE_VARIANCE)
             weights = np.zeros_like(covariance)
             weights[first, second] = np.exp(-(ahead**2) / variance) / (2 * np.pi * variance)
             weights += weights.T
@@ -515,7 +519,7 @@ class BradleyTerry(Standalone[Ranking]):
             vector, spreads, n_iter, converged = likelihood.fit(cells, self.max_iter, self.tol, self.callback)
             curvature = likelihood.find_curvature(cells, vector, spreads)
             if both.item is not None:
-                step = max(1, both.n_items // max(MOST_ITEMS, ITEMS_PER_CANDIDATE * data.n_candidates))
+                step = max(1, both.n_items // max(MOST_DRAWS, ITEMS_PER_CANDIDATE * data.n_candidates))
                 some = both.keep(np.flatnonzero(both.item % step == 0))
                 by_item = likelihood.count_verdicts(some, *learned, by_item=True)
                 item = some.item[by_item.first] // step  # type: ignore[index]

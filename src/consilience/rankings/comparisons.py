@@ -39,7 +39,7 @@ _TIE = ("tie", "tied", "draw", "equal", "same", "both", "neither", "bothbad", "b
 WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fromkeys(_TIE, TIE)}
 # The share of points that the left one gets; and 1 for the left, -1 for the right one.
 _POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
-NUMBERS = ("05", _POINTS), ("-1", {"1": LEFT, "-1": RIGHT, "0": TIE})  # only where the first of them occurs
+NUMBERED_VERDICTS = ("05", _POINTS), ("-1", {"1": LEFT, "-1": RIGHT, "0": TIE})  # only where the first of them occurs
 _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
@@ -319,7 +319,7 @@ def read_winners(
     said, values = encode_in_order_of_appearance(table.values(name, remedy))
     place, words = lookup(candidates, to_column(values)), [spell_word(value) for value in values.tolist()]
     known, winner = set(words), place[said]
-    meaning = next((each for needed, each in NUMBERS if needed in known <= each.keys()), WORDS)
+    meaning = next((each for needed, each in NUMBERED_VERDICTS if needed in known <= each.keys()), WORDS)
     codes = np.array([meaning.get(word, -1) for word in words], np.int8)
     is_id = (winner == left) | (winner == right)
     # Numbers are ties only beside ids: in a column without these they are sides.

@@ -33,28 +33,26 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 
-from ..inference import sum_by
+from ..inference import TAILS_95, sum_by
 from ..inference.em import Progress
-from ..kernels import Floats, Integers, Truths
+from ..kernels import NEARLY_ZERO, Floats, Integers, Truths
 from .comparisons import LEFT, RIGHT, TIE, Comparisons
 
 # Kinds of parameters, in their order in the vector.
 SCORE, LOG_TIE, DISCRIMINATION, BIAS, EFFECT = range(5)
 # Their usual spreads. That of ties is not learned.
-USUAL = np.array([1.0, 2.0, 0.7, 0.5, 0.5])
+USUAL_SPREADS = np.array([1.0, 2.0, 0.7, 0.5, 0.5])
 # The discrimination of the judge who gives known verdicts.
 KNOWN = 10.0
 # Entries of a matrix of judges and candidates that are held at a time.
-MOST_ENTRIES = 1 << 22
+MOST_CURVATURE_ENTRIES = 1 << 22
 # A search may try any weight of ties; exponentials of more overflow.
 MOST_LOG = 700.0
 # An entry of the usual size is added to those that a spread is learned from, so many times.
-ADDED = 2.0
+ADDED_ENTRIES = 2.0
 # Spreads are learned in rounds, until none changes by more than this share.
-ROUNDS, SETTLED = 60, 0.003
-LEAST_SPREAD = 0.01
-# 95 % intervals: their ends, and half their width in standard deviations.
-INTERVAL, WIDTH = (0.025, 0.975), 1.959963984540054
+MOST_SPREAD_ROUNDS, SPREADS_SETTLED = 60, 0.003
+LEAST_SPREAD_OF_SCORES = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +280,7 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     inverse = (inverse + inverse.T) / 2
 
     by_judge = csr_array(explained.T)
-    at_once = max(1, MOST_ENTRIES // n_rows)
+    at_once = max(1, MOST_CURVATURE_ENTRIES // n_rows)
     for start in range(0, 2 * m, at_once):
         some = by_judge[start : start + at_once].toarray()
         of_judges[start : start + at_once] += np.einsum("ij,ij->i", some @ inverse, some)
@@ -321,22 +319,24 @@ def fit(
         vector[:c] = won / (asked + 2)
         if n_ties:
             vector[c] = np.log(2 * n_ties / (cells.n.sum() - n_ties + 1))
-        start = vector, USUAL, 0
+        start = vector, USUAL_SPREADS, 0
     vector, spreads, n_iter = start
     n_learned = np.bincount(cells.kind, cells.learned, 5)
     n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
-    for number in range(ROUNDS):
+    for number in range(MOST_SPREAD_ROUNDS):
         vector, n_more, converged = search(cells, vector, spreads, max_iter, tol)
         n_iter += n_more
         variance = find_curvature(cells, vector, spreads).variance
         off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
         squares = np.bincount(cells.kind, (off**2 + variance) * cells.learned, 5)
-        learned = np.maximum(np.sqrt((ADDED * USUAL**2 + squares) / (ADDED + n_free)), LEAST_SPREAD)
-        learned[LOG_TIE] = USUAL[LOG_TIE]
+        learned = np.maximum(
+            np.sqrt((ADDED_ENTRIES * USUAL_SPREADS**2 + squares) / (ADDED_ENTRIES + n_free)), LEAST_SPREAD_OF_SCORES
+        )
+        learned[LOG_TIE] = USUAL_SPREADS[LOG_TIE]
         change = float(np.abs(np.log(learned / spreads)).max())
         if callback is not None:
-            callback(Progress(number + 1, ROUNDS, -find_loss(cells, vector, spreads)[0], change))
-        if change < SETTLED:
+            callback(Progress(number + 1, MOST_SPREAD_ROUNDS, -find_loss(cells, vector, spreads)[0], change))
+        if change < SPREADS_SETTLED:
             break
         spreads = learned
     else:
@@ -435,7 +435,7 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, curvature:
     entries = np.append(slopes.ravel(), cells.n * tie - cells.ties)
     gradients = csr_array(coo_array((entries, places), shape=(n_looked, len(vector))))
     inner, outer = gradients[:, : c + 1], gradients[:, c + 1 : c + 1 + n_columns]
-    sums, at_once = np.zeros((n_rows, n_rows)), max(1, MOST_ENTRIES // n_rows)
+    sums, at_once = np.zeros((n_rows, n_rows)), max(1, MOST_CURVATURE_ENTRIES // n_rows)
     for start in range(0, n_looked, at_once):
         some = slice(start, start + at_once)
         left = -(outer[some] @ curvature.explained.T).toarray()
@@ -452,10 +452,10 @@ def square_items(cells: VerdictCells, item: Integers, vector: Floats, curvature:
     ).toarray()
     prior[np.arange(c + 1), np.arange(c + 1)] += curvature.precision[: c + 1]
     own -= prior
-    excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), 1e-300)
+    excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), NEARLY_ZERO)
     share = n_items / (n_items + c)
     mixed = share * total + (1 - share) * excess * own
-    return np.asarray(mixed * max(1.0, 1 / max(excess, 1e-300)) + prior)
+    return np.asarray(mixed * max(1.0, 1 / max(excess, NEARLY_ZERO)) + prior)
 
 
 def rank_draws(score: Floats, root: Floats, part: Integers, n_draws: int, seed: int) -> tuple[Integers, ...]:
@@ -464,7 +464,7 @@ def rank_draws(score: Floats, root: Floats, part: Integers, n_draws: int, seed: 
     drawn = score + noise @ root.T
     for each in range(int(part.max()) + 1):
         drawn[:, part == each] = 1 + np.argsort(np.argsort(-drawn[:, part == each], axis=1), axis=1)
-    low, high = (np.quantile(drawn, end, axis=0, method="inverted_cdf") for end in INTERVAL)
+    low, high = (np.quantile(drawn, end, axis=0, method="inverted_cdf") for end in TAILS_95)
     better = (score[None, :] > score[:, None]) & (part[None, :] == part[:, None])
     rank = 1 + better.sum(axis=1)  # equal scores have the same rank
     return rank, np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)

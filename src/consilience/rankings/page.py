@@ -10,21 +10,21 @@ import numpy as np
 from scipy.special import chdtrc
 
 from ..answers.columns import to_values
-from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
+from ..answers.previews import MOST_ROWS_SHOWN, fit_text, spell_estimate
 from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_biases, draw_heat, draw_intervals
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
 from ..documents.overview import format_columns
 from ..errors import ConsilienceWarning, ConvergenceWarning, DataWarning, Python, Sentence, join_names, plural
+from ..inference import NORMAL_95
 from ..kernels import Truths
 from ..results.findings import Finding
-from .likelihood import WIDTH
 
 if TYPE_CHECKING:
     from .bradley_terry import Ranking
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
-MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_DRAWN, MOST_NEXT = 40, 10, 60, 20, 10
+MOST_CANDIDATES_DRAWN, MOST_IN_HEAT, MOST_JUDGES, MOST_JUDGES_DRAWN, MOST_NEXT = 40, 10, 60, 20, 10
 # The most parts whose leaders are named.
 MOST_PARTS = 3
 # Longer names are cut in charts; the part in which they differ must not be.
@@ -35,14 +35,14 @@ LEAST_CROWD_BIAS = 0.2
 # With so many times as many verdicts, or fewer, the first two may be told apart; beyond this no number is given.
 MOST_TIMES = 10
 # Verdicts agree better than chance if so much agreement has a smaller chance than this among coins.
-LEAST_CHANCE = 0.05
+LEAST_COIN_CHANCE = 0.05
 _AVERAGE = (
     "Scores, Elo and win probabilities are those of an average judge, coin tossers included: a good judge sees larger "
     "differences."
 )
 _CONFUSED = "Check whether they were asked for the worse one, or have the two sides confused."
 # By the kind of finding: how serious it is, the warning that `rank` gives, and the section that shows more.
-KINDS: dict[str, tuple[str, type[ConsilienceWarning] | None, str]] = {
+FINDING_KINDS: dict[str, tuple[str, type[ConsilienceWarning] | None, str]] = {
     "parts": ("bad", DataWarning, ""),
     "no order": ("bad", DataWarning, ""),
     "unsettled": ("care", ConvergenceWarning, ""),
@@ -63,7 +63,7 @@ def check_ranking(ranking: Ranking) -> list[Finding]:
     are_ties = counts["ties"] >= counts["weight"]
 
     def add(kind: str, problem: str, *remedies: str | Sentence) -> None:
-        level, category, place = KINDS[kind]
+        level, category, place = FINDING_KINDS[kind]
         findings.append(Finding(problem, remedies, level, None, category, kind, place))  # type: ignore[arg-type]
 
     def name(which: Truths, one: str, several: str) -> str:
@@ -94,7 +94,7 @@ def check_ranking(ranking: Ranking) -> list[Finding]:
             camps = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
         problem = f"{camps} The verdicts do not tell which is right: the order may be the wrong way round."
         add("camps", problem, Sentence("Give some known verdicts with {gold}."), _CONFUSED)
-    if not are_ties and not ranking.has_camps and chance_of_coins(ranking) > LEAST_CHANCE:
+    if not are_ties and not ranking.has_camps and chance_of_coins(ranking) > LEAST_COIN_CHANCE:
         n = plural(int(counts["comparisons"]), "verdict")
         problem = f"These {n} agree no better than chance: coins would give an order that looks as good."
         add("chance", problem, "Ask for more verdicts.", "Check the columns, and how judges understood the question.")
@@ -116,7 +116,7 @@ def check_ranking(ranking: Ranking) -> list[Finding]:
     if ranking.has_positions and ranking.bias_error[~sided].any():
         weight = np.where(sided, 0, ranking.asked) / ranking.asked[~sided].sum()
         bias, error = float(weight @ ranking.bias), float(np.sqrt(weight**2 @ ranking.bias_error**2))
-        if abs(bias) >= max(LEAST_CROWD_BIAS, WIDTH * error):
+        if abs(bias) >= max(LEAST_CROWD_BIAS, NORMAL_95 * error):
             side, even = "first" if bias > 0 else "second", 1 / (1 + np.exp(-abs(bias)))
             problem = (
                 f"Judges prefer the candidate in the {side} place: of two that are equally good it wins {even:.0%} of "
@@ -127,7 +127,7 @@ def check_ranking(ranking: Ranking) -> list[Finding]:
     win = ranking.win(best, second)
     if ranking.part[second] == 0 and not are_ties and not win.told_apart:
         ahead, error = (float(each[0]) for each in ranking.lead(np.array([best]), np.array([second])))
-        times = int(np.ceil((WIDTH * error / max(ahead, 1e-9)) ** 2))
+        times = int(np.ceil((NORMAL_95 * error / max(ahead, 1e-9)) ** 2))
         more = f" About {times} times as many verdicts would tell, if their scores are right."
         names = [str(ranking.candidates[place]) for place in (best, second)]
         problem = (
@@ -189,7 +189,7 @@ def tabulate_ranking(ranking: Ranking, most: int | None = None) -> Table:
 def tabulate_judges(ranking: Ranking, most: int | None = None) -> Table:
     """The judges with most verdicts; where no number is given, and there are many, all those with a remark."""
     every = build_frame(ranking.judge_table, "pyarrow").to_pylist()
-    few = most is not None or len(every) <= MOST_ROWS
+    few = most is not None or len(every) <= MOST_ROWS_SHOWN
     chosen = every[:most] if few else [row for row in every if row["remarks"]]
     which = "" if few else f" with remarks, of {len(every):,}"
     columns = [
@@ -264,15 +264,15 @@ def report_ranking(ranking: Ranking, findings: Sequence[Finding], title: str, mo
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
         "make scores smaller."
     ]
-    words += [f"These are the first {MOST_CANDIDATES} of {n:,}."] if n > MOST_CANDIDATES else []
-    add("ranking", "Ranking", "Ranking", words, draw_ranking(ranking), tabulate_ranking(ranking, MOST_CANDIDATES))
+    words += [f"These are the first {MOST_CANDIDATES_DRAWN} of {n:,}."] if n > MOST_CANDIDATES_DRAWN else []
+    add("ranking", "Ranking", "Ranking", words, draw_ranking(ranking), tabulate_ranking(ranking, MOST_CANDIDATES_DRAWN))
 
     words = ["The candidate of the row beats that of the column with this probability. A tie counts half."]
     words += ["The chart shows the largest part: nothing is known across parts."] if ranking.n_parts > 1 else []
     words += [f"These are the first {MOST_IN_HEAT} candidates."] if np.sum(ranking.part == 0) > MOST_IN_HEAT else []
     rows: list[tuple[Any, ...]] = [
         (f"{names[first]} and {names[second]}", float(win), f"{win.low:.2f} to {win.high:.2f}")
-        for first, second, win in ranking.close[:MOST_CANDIDATES]
+        for first, second, win in ranking.close[:MOST_CANDIDATES_DRAWN]
     ]
     heads = [Column("pair", "Pair"), Column("first_wins", "First wins", "number")]
     close = Table("close", _CLOSE, [*heads, Column("interval", "95% interval", "spelled")], rows)
@@ -342,8 +342,8 @@ def shorten_names(names: Sequence[str]) -> list[str]:
 
 def draw_ranking(ranking: Ranking) -> Chart:
     """The scores of the candidates, the best first."""
-    names, error, rows = shorten_names(name_all(ranking.candidates)), WIDTH * ranking.error, []
-    places = ranking.order[:MOST_CANDIDATES].tolist()
+    names, error, rows = shorten_names(name_all(ranking.candidates)), NORMAL_95 * ranking.error, []
+    places = ranking.order[:MOST_CANDIDATES_DRAWN].tolist()
     for place in places:
         score, half = float(ranking.score[place]), float(error[place])
         name = f"{names[place]} (part {ranking.part[place] + 1})" if ranking.n_parts > 1 else names[place]
@@ -374,10 +374,10 @@ def draw_judges(ranking: Ranking) -> Chart | None:
         return None
     names = name_all(ranking.workers)
     flagged = np.array([bool(remark) for remark in ranking.remarks])
-    most = np.lexsort((-ranking.asked, ~flagged))[:MOST_DRAWN]
+    most = np.lexsort((-ranking.asked, ~flagged))[:MOST_JUDGES_DRAWN]
     rows = []
     for m in most[np.argsort(-ranking.bias[most], kind="stable")].tolist():
-        bias, half = float(ranking.bias[m]), WIDTH * float(ranking.bias_error[m])
+        bias, half = float(ranking.bias[m]), NORMAL_95 * float(ranking.bias_error[m])
         rows.append((names[m], bias, bias - half, bias + half, ranking.remarks[m].partition(";")[0]))
     which = "" if len(rows) == len(names) else f" {len(rows)} of them are shown."
     alt = f"{plural(len(names), 'judge')}, {int(flagged.sum())} of them with a remark.{which}"

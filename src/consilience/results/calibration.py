@@ -50,7 +50,6 @@ from ..answers.columns import Values
 from ..answers.random_choices import draw_units
 from ..answers.tagging import find_continuations, find_run_probabilities, find_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
-from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.estimator import LatentEstimator
 from ..inference.features import FeatureFit
@@ -74,13 +73,14 @@ from ..inference.labels import choose_labels
 from ..inference.observations import Observations
 from ..inference.structures import IndependentParameters, StructureParameters
 from ..kernels import Floats
+from ..limits import ITEMS_AT_ONCE
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 # Powers beyond these mean the same, and their squares are still numbers.
 POWER_RANGE = (1e-50, 1e50)
 # Lower log weights of a power mean the same.
-LEAST_WEIGHT = -1e9
+LEAST_LOG_WEIGHT = -1e9
 
 
 class Calibrated(NamedTuple):
@@ -155,7 +155,7 @@ def calibrate(
                     before.calibration, before.log_weights, calibrated_by, log_weights
                 )
             predicted = None if hidden is None else hidden.predict(calibrated_by.power)
-            by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
+            by_hidden = np.maximum(log_weights, LEAST_LOG_WEIGHT)
             if calibrated_by.n_hidden:
                 caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
                 power = min(caution * calibrated_by.power, float(np.median(limits)))

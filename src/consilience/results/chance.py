@@ -68,43 +68,42 @@ from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
 from ..answers.answers import Block
-from ..inference import sum_by
+from ..inference import TAILS_95, sum_by
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..inference.workers.rows import RowCounts, of_answers
-from ..kernels import Floats, Truths, freeze, read_only
+from ..kernels import NEARLY_ZERO, Floats, Truths, freeze, read_only
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9
 # Pseudo-counts for each answer, if it is given by chance.
 EVEN = (0.5, 1.0, 3.0, 10.0)
 # How many answers the crowd's rows, and rows that are mostly right, count for, and what is added to each of them.
-AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED = (2.0, 6.0, 20.0), (2.0, 6.0), 0.75, 0.1
+AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED_TO_ROWS = (2.0, 6.0, 20.0), (2.0, 6.0), 0.75, 0.1
 # What is believed of the share of workers who answer by chance, where it starts, and how often it is learned.
-SHARE_PRIOR, SHARE_START, ROUNDS = (0.5, 4.5), 0.1, 10
+SHARE_PRIOR, SHARE_START, SHARE_ROUNDS = (0.5, 4.5), 0.1, 10
 # Probabilities nearer to 0 or 1 than this are rounded, and count as such.
-LEAST_CHANCE = 1e-9
+LEAST_CHANCE_PROBABILITY = 1e-9
 # Smaller probabilities are rounding errors, or nothing.
-ROUNDING, TINY, LEAST_LOG, MOST_LOG = 1e-15, 1e-300, -1e300, 345.0
+SMALLEST_CHANCE, LEAST_LOG, MOST_LOG = 1e-15, -1e300, 345.0
 # So many entries of a table of workers are worked on at a time.
-MOST_ENTRIES = 1 << 20
+MOST_CHANCE_ENTRIES = 1 << 20
 
 # Raters: the grid.
-STEP, LEAST_REACH, MOST_BIASES = 0.05, 2.0, 401
-SPREADS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
-CARELESS = (0.01, 0.05, 0.2, 0.5, 0.9)
+BIAS_STEP, LEAST_BIAS_REACH, MOST_BIASES = 0.05, 2.0, 401
+SPREAD_GRID = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+CARELESS_GRID = (0.01, 0.05, 0.2, 0.5, 0.9)
 # On longer scales nothing is told: the grid, for each pair of levels, would take gigabytes.
-MOST_LEVELS = 60
+MOST_RATER_LEVELS = 60
 # What is learned of the crowd: how often, and what is added: to the sum of squares of one more rater, and to each pair.
 CROWD_ROUNDS, ADDED_SQUARE, ADDED_PAIRS = 30, 0.25, 0.2
 # So many entries of a table of raters and types are worked on at a time. The crowd is learned from so many.
 MOST_TYPES = 1 << 22
-TAILS = (0.025, 0.975)
 # What is reported of each rater.
-FIGURES = ("bias", "bias_low", "bias_high", "spread", "careless")
+RATER_FIGURES = ("bias", "bias_low", "bias_high", "spread", "careless")
 # A bias of so many levels is worth a remark.
-LEAST_BIAS = 0.3
+LEAST_BIAS_OF_RATERS = 0.3
 
 
 def count_by_others(
@@ -123,10 +122,10 @@ def count_by_others(
         worker, own, alone = workers.match(block, posterior)
         # Without the worker's own answer. What the posterior rules out stays so.
         said = np.stack([own, np.maximum(1 - own - alone, 0.0), alone], axis=1)
-        factors = np.maximum(np.exp(log_weights[worker, :, 0]), TINY)
-        said = np.divide(said, factors, out=np.zeros_like(said), where=said > ROUNDING)
+        factors = np.maximum(np.exp(log_weights[worker, :, 0]), NEARLY_ZERO)
+        said = np.divide(said, factors, out=np.zeros_like(said), where=said > SMALLEST_CHANCE)
         item, _, klass = workers.read(block)
-        by_others = said[:, 0] / np.maximum(said.sum(axis=1), TINY)
+        by_others = said[:, 0] / np.maximum(said.sum(axis=1), NEARLY_ZERO)
         by_chance = np.where(klass >= 0, shares[klass], 0.0)
         weight = of_answers(block, judged[item].astype(np.float64)[:, None])[:, 0]
         there, place = np.unique(worker, return_inverse=True)
@@ -188,10 +187,10 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
     right = np.where(named, MOSTLY_RIGHT, (1 - MOSTLY_RIGHT) / (n_labels - 1))
     right[:, ~named.any(axis=0)] = 1 / n_labels
     strengths = [(crowd, AS_THE_CROWD), (right, AS_THE_RIGHT)]
-    patterns = [times * rows + ADDED for rows, several in strengths for times in several]
+    patterns = [times * rows + ADDED_TO_ROWS for rows, several in strengths for times in several]
     even = [np.full((n_labels, 1), a) for a in EVEN]
     rows, odds = np.flatnonzero(known), []  # log(e / s)
-    size = max(1, MOST_ENTRIES // max(1, n_labels * n_classes))
+    size = max(1, MOST_CHANCE_ENTRIES // max(1, n_labels * n_classes))
     for first in range(0, len(rows), size):
         part = counts[rows[first : first + size]]
         evidence = []
@@ -227,7 +226,7 @@ def find_chance_of_coins(total: Floats, right: Floats, by_chance: Floats) -> Flo
     logs = []
     for accuracy, several in ((crowd, AS_THE_CROWD), (MOSTLY_RIGHT, AS_THE_RIGHT)):
         for times in several:
-            a, b = times * accuracy + ADDED, times * (1 - accuracy) + ADDED
+            a, b = times * accuracy + ADDED_TO_ROWS, times * (1 - accuracy) + ADDED_TO_ROWS
             logs.append(betaln(hits + a, n - hits + b) - betaln(a, b))
     by_skill = logsumexp(logs, axis=0) - np.log(len(logs))
     told[known] = learn_share(hits * np.log(share) + (n - hits) * np.log1p(-share) - by_skill)
@@ -250,7 +249,7 @@ def pool_chance(chances: Sequence[Floats]) -> Floats:
     by_chance, by_skill = SHARE_PRIOR
     for each in chances:
         is_known = ~np.isnan(each)
-        probability = np.clip(each[is_known], LEAST_CHANCE, 1 - LEAST_CHANCE)
+        probability = np.clip(each[is_known], LEAST_CHANCE_PROBABILITY, 1 - LEAST_CHANCE_PROBABILITY)
         share = (probability.sum() + by_chance) / (is_known.sum() + by_chance + by_skill)
         odds[is_known] += np.log(probability) - np.log1p(-probability) - np.log(share) + np.log1p(-share)
         known |= is_known
@@ -263,7 +262,7 @@ def pool_chance(chances: Sequence[Floats]) -> Floats:
 def learn_share(odds: Floats) -> Floats:
     """The probability of chance of each worker from log(e / s), with the share of such workers learned."""
     share, (by_chance, by_skill) = SHARE_START, SHARE_PRIOR
-    for _ in range(ROUNDS):
+    for _ in range(SHARE_ROUNDS):
         probability = 1 / (1 + np.exp(np.clip(-odds - np.log(share) + np.log1p(-share), -700, 700)))
         share = float((probability.sum() + by_chance) / (len(odds) + by_chance + by_skill))
     return np.asarray(probability)
@@ -275,17 +274,17 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     Counts (M, L, K) are sums of p over the answers of each rater, pairs (K, K) those of p_k p_h.
     """
     named = np.flatnonzero(workers.class_of_label >= 0)
-    figures = np.full((len(counts), len(FIGURES)), np.nan)
+    figures = np.full((len(counts), len(RATER_FIGURES)), np.nan)
     judged = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)
-    if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_LEVELS or not len(judged):
+    if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_RATER_LEVELS or not len(judged):
         return figures
 
     # The logarithms of what types answer to a class that is drawn, (B, S E, L' K).
     biases, total = list_biases(workers.n_classes), pairs.sum(axis=1, keepdims=True)
     drawn = np.divide(pairs, total, out=np.eye(len(pairs)), where=total > 0)
-    logs = np.empty((len(biases), len(SPREADS) * len(CARELESS), len(named) * workers.n_classes))
+    logs = np.empty((len(biases), len(SPREAD_GRID) * len(CARELESS_GRID), len(named) * workers.n_classes))
     for number, bias in enumerate(biases):  # one by one: in between there are several tables of this size
-        types = np.array(np.meshgrid([bias], SPREADS, CARELESS, indexing="ij")).reshape(3, -1).T
+        types = np.array(np.meshgrid([bias], SPREAD_GRID, CARELESS_GRID, indexing="ij")).reshape(3, -1).T
         rates = rate(types, workers.places, workers.class_of_label[named])
         logs[number] = np.log(rates @ drawn.T).reshape(logs.shape[1:])
 
@@ -324,18 +323,18 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
         of_bias = (likelihood @ shares) * density
         of_bias /= of_bias.sum(axis=1, keepdims=True)
         of_pair = np.tensordot(likelihood, density, axes=(1, 0)) * shares
-        of_pair = (of_pair / of_pair.sum(axis=1, keepdims=True)).reshape(-1, len(SPREADS), len(CARELESS))
+        of_pair = (of_pair / of_pair.sum(axis=1, keepdims=True)).reshape(-1, len(SPREAD_GRID), len(CARELESS_GRID))
         below = np.pad(of_bias.cumsum(axis=1), ((0, 0), (1, 0)))
-        ends = np.array([np.interp(TAILS, each, edges) for each in below])
-        spread, careless = of_pair.sum(axis=2) @ np.array(SPREADS), of_pair.sum(axis=1) @ np.array(CARELESS)
+        ends = np.array([np.interp(TAILS_95, each, edges) for each in below])
+        spread, careless = of_pair.sum(axis=2) @ np.array(SPREAD_GRID), of_pair.sum(axis=1) @ np.array(CARELESS_GRID)
         figures[part] = np.column_stack([of_bias @ biases - mean, ends, spread, careless])
     return figures
 
 
 def list_biases(n_classes: int) -> Floats:
     """The biases of the grid, (B,)."""
-    reach = max(LEAST_REACH, n_classes - 1.0)
-    return np.linspace(-reach, reach, min(round(2 * reach / STEP) + 1, MOST_BIASES))
+    reach = max(LEAST_BIAS_REACH, n_classes - 1.0)
+    return np.linspace(-reach, reach, min(round(2 * reach / BIAS_STEP) + 1, MOST_BIASES))
 
 
 def remark_on_bias(figures: Floats) -> list[str]:
@@ -345,7 +344,7 @@ def remark_on_bias(figures: Floats) -> list[str]:
     ['harsh by 0.8 levels', '', '']
     """
     bias, low, high = figures[:, :3].T
-    clear = (np.abs(bias) >= LEAST_BIAS) & ((low > 0) | (high < 0))
+    clear = (np.abs(bias) >= LEAST_BIAS_OF_RATERS) & ((low > 0) | (high < 0))
     return [
         f"{'harsh' if size < 0 else 'lenient'} by {abs(size):.1f} levels" if told else ""
         for size, told in zip(bias.tolist(), clear.tolist(), strict=True)
@@ -362,7 +361,7 @@ def are_contrary(counts: Floats, said: NDArray[np.int64]) -> NDArray[np.bool_]:
     array([False,  True])
     """
     inner = counts[:, said >= 0]
-    n = np.maximum(inner.sum(axis=(1, 2)), 1e-300)
+    n = np.maximum(inner.sum(axis=(1, 2)), NEARLY_ZERO)
     given, true = said[said >= 0].astype(np.float64), np.arange(counts.shape[2], dtype=np.float64)
     by_label, by_class = inner.sum(axis=2) / n[:, None], inner.sum(axis=1) / n[:, None]
     covariance = np.einsum("mlk,l,k->m", inner, given, true) / n - (by_label @ given) * (by_class @ true)

@@ -9,18 +9,25 @@ import math
 from dataclasses import dataclass, field, replace
 
 from ..errors import plural
+from ..inference import STANDARD_ERRORS
 from ..kernels import Floats
-from .record import LEAST_KNOWN, PAIRS, assume_any_error, estimate_error_by_record, expect_width, find_range, see_known
+from .record import (
+    LEAST_KNOWN_ALONE,
+    PAIRS,
+    assume_any_error,
+    estimate_error_by_record,
+    expect_width,
+    find_range,
+    see_known,
+)
 
-# How many standard errors a difference must exceed to count as one.
-STANDARD_ERRORS = 2
 # A smaller gain over mean probabilities is none, in nats per answer. So much does the truth tell about the answer of a
 # worker who is right 55 % of the time, between two classes.
-LEAST_GAIN = 0.005
+LEAST_INFORMED_GAIN = 0.005
 # With fewer hidden answers than this, nothing is tested.
 LEAST_HIDDEN = 20
 # What further known labels would bring is told for so many, unless the range is narrow enough.
-MORE, ENOUGH = (30, 100), 0.08
+MORE, NARROW_ENOUGH = (30, 100), 0.08
 # A range that is narrower than this is told with a decimal.
 NARROW = 0.05
 # An interval of the expected accuracy ten times as wide, with the estimate at its lower end, says that little is known.
@@ -28,13 +35,13 @@ MOST_UNCLEAR = 0.01
 # Agreement beyond chance that is worth something.
 USEFUL_ALPHA = 0.1
 # A collapse: one class takes nearly all items, by the vote at most this share, and so many items fewer ...
-NEARLY_ALL, BY_VOTE, TAKEN = 0.98, 0.9, 20
+NEARLY_ALL, BY_VOTE, MORE_TAKEN = 0.98, 0.9, 20
 # ... or of so many items that all of their workers give to one class, it keeps less than this share.
-UNANIMOUS, KEPT = 20, 0.5
+UNANIMOUS, LEAST_KEPT = 20, 0.5
 # Neighbours who all agree, and then add fewer nats than this to the log odds of a label, are as good as none.
 NO_PULL = 0.2
 # What is so many standard errors above 0 is not due to chance.
-SURE = 3.0
+SURE_ERRORS = 3.0
 # Errors run along edges if they are correlated at least so much.
 ALIKE = 0.4
 # With a larger standard error, errors that run along edges would not be noticed.
@@ -198,15 +205,15 @@ class Comparison:
     def __post_init__(self) -> None:
         gain, error = self.held_out_gain, self.held_out_error
         tested = math.isfinite(error)
-        informed = tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
+        informed = tested and self.informed_gain > max(LEAST_INFORMED_GAIN, STANDARD_ERRORS * self.informed_error)
         # Not if there are too few answers to tell: then the interval of alpha is wide.
         by_chance = tested and not informed and self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA
         n_taken = self.n_items * (self.top_share - self.vote_top_share)
-        takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= TAKEN
-        collapsed = takes_all or self.kept_share < KEPT
+        takes_all = self.top_share >= NEARLY_ALL and self.vote_top_share <= BY_VOTE and n_taken >= MORE_TAKEN
+        collapsed = takes_all or self.kept_share < LEAST_KEPT
         open_labels = self.soft and not self.label_gain > STANDARD_ERRORS * self.label_error
         # Of soft votes, a smaller gain is that of a mean with the class prior that was learned.
-        least = LEAST_GAIN if self.soft else 0.0
+        least = LEAST_INFORMED_GAIN if self.soft else 0.0
         clear = tested and self.n_differ > 0 and abs(gain) > STANDARD_ERRORS * error and abs(gain) >= least
         verdict = "no different"
         if clear and gain < 0:
@@ -275,7 +282,7 @@ class Comparison:
         """What further known labels would bring, in words; nothing where that is little."""
         n_open = round((1 - self.share_known) * self.n_items)
         numbers = [n for n in MORE if n < n_open]
-        if not self.known or not numbers or self.width < ENOUGH:
+        if not self.known or not numbers or self.width < NARROW_ENOUGH:
             return ""
         densities, share = self.find_densities(), n_open / self.n_items
         widths = [100 * expect_width(densities, n, n_open - n) * (share - n / self.n_items) for n in numbers]
@@ -292,7 +299,7 @@ class Comparison:
 
     def with_accuracy(self) -> Comparison:
         """The comparison with the accuracy of the labels, of which those that are known are right."""
-        if not self.by_record and self.n_known < LEAST_KNOWN:
+        if not self.by_record and self.n_known < LEAST_KNOWN_ALONE:
             return self
         range_of_others = find_range(self.find_densities(), max(1, round((1 - self.share_known) * self.n_items)))
         middle, low, high = (self.share_known + (1 - self.share_known) * each for each in range_of_others)
@@ -399,7 +406,7 @@ class ScaleCheck:
     ordered: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        vars(self).update(ordered=self.lead > max(LEAST_LEAD, SURE * self.lead_error))
+        vars(self).update(ordered=self.lead > max(LEAST_LEAD, SURE_ERRORS * self.lead_error))
 
     def __str__(self) -> str:
         taken = "levels of a scale" if self.ordered else "names without an order"
@@ -500,13 +507,13 @@ class GraphCheck:
 
     def __post_init__(self) -> None:
         silent = self.coupling * self.degree <= NO_PULL
-        agrees = self.agreement >= SURE * self.agreement_error
+        agrees = self.agreement >= SURE_ERRORS * self.agreement_error
         vars(self).update(
             silent=silent,
             measured=self.agreement_error < math.inf,
             agrees=agrees,
             sound=not silent and agrees and self.coupling > 2 * self.shuffled_coupling,
-            repeats_errors=self.error_correlation >= max(ALIKE, SURE * self.error_correlation_error),
+            repeats_errors=self.error_correlation >= max(ALIKE, SURE_ERRORS * self.error_correlation_error),
         )
 
     def __str__(self) -> str:

@@ -25,8 +25,8 @@ from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import allocate, release_mapped
 from .chance import count_by_others, shape_of_counts
 from .intervals import (
-    LEAST_SHARE,
-    MOST_CLASSES,
+    MOST_CLASSES_TOGETHER,
+    SMALLEST_SHARE,
     Estimates,
     Sums,
     compare_votes,
@@ -116,7 +116,7 @@ def conclude(
 
     counted = workers.counted(statistics.counts, parameters.prior) if leaves_out else None
     # Scores are of classes and of their shares, unless these are known.
-    size = 0 if n_classes > MOST_CLASSES else n_classes if estimates.prior_is_known else 2 * n_classes
+    size = 0 if n_classes > MOST_CLASSES_TOGETHER else n_classes if estimates.prior_is_known else 2 * n_classes
     task = Task(
         workers,
         parameters.workers.log_weights,
@@ -129,9 +129,9 @@ def conclude(
         estimates.right,
         estimates.judged,
         meant,
-        estimates.prior / max(estimates.prior[meant].sum(), LEAST_SHARE),
+        estimates.prior / max(estimates.prior[meant].sum(), SMALLEST_SHARE),
         size,
-        statistics.summary.mass / max(statistics.summary.mass.sum(), LEAST_SHARE),
+        statistics.summary.mass / max(statistics.summary.mass.sum(), SMALLEST_SHARE),
     )
     from ..kernels.answers import add_to_rows
 

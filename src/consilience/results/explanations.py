@@ -49,19 +49,15 @@ from ..inference.observations import Observations, assign_groups, count_once
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
-from ..kernels import Floats
+from ..kernels import LOG_IMPOSSIBLE, NEARLY_ZERO, Floats
 from .calibration import find_raised
 from .findings import NOUNS
 from .result import Result
 
 # So many workers are listed; the answers of others are one part.
-MOST_WORKERS = 20
-# Probabilities below this are as good as 0, and their logarithms mean nothing.
-SMALLEST = 1e-300
-# What no class allows has this logarithm, as in `consilience.kernels.answers`.
-LOG_IMPOSSIBLE = -690.0
+MOST_WORKERS_EXPLAINED = 20
 # Parts that are smaller are due to rounding.
-ROUNDING = 1e-6
+LOG_ODDS_ROUNDING = 1e-6
 # Odds from which on a part speaks clearly, and strongly: 2 to 1 and 10 to 1. Below the first it hardly counts.
 HARDLY, CLEARLY, STRONGLY = 0.1, math.log(2), math.log(10)
 # A label that is less probable than so many times the other class is nearly tied with it.
@@ -311,10 +307,10 @@ def explain_row(model: LabelEstimator, result: Result, row: int) -> Explanation:
         of, verb = plural(n_answered, NOUNS[result.given.source_kind]), "says" if n_for < 2 else "say"
         words = f"{n_for or 'None'} of {of} {verb} {to_word(labels.classes[[label]].tolist()[0])}"
     parts.sort(key=lambda part: -abs(part.weight))
-    rest = parts[MOST_WORKERS:]
+    rest = parts[MOST_WORKERS_EXPLAINED:]
     if len(rest) > 1:
         total = math.fsum(part.weight for part in rest)
-        parts[MOST_WORKERS:] = [Part("other answers", total, plural(len(rest), "other worker"))]
+        parts[MOST_WORKERS_EXPLAINED:] = [Part("other answers", total, plural(len(rest), "other worker"))]
 
     confidence, rival = reported[[label, against]].tolist()
     if result.checked:
@@ -356,7 +352,7 @@ def weigh_votes(
         how = "drawn at random" if is_drawn else "the first one is taken"
         after = [Part("tie", 0.0, f"several classes have most votes: {how}")]
     others = np.where(np.arange(len(shares)) == label, -1.0, shares)
-    return np.where(klass >= 0, weight / max(total, SMALLEST), 0.0), [], after, int(others.argmax())
+    return np.where(klass >= 0, weight / max(total, NEARLY_ZERO), 0.0), [], after, int(others.argmax())
 
 
 def weigh_evidence(
@@ -406,7 +402,7 @@ def weigh_evidence(
         return weights, [before], [*after, Part("known label", math.inf, "known label, which decides")], against
     total = math.fsum([*weights.tolist(), *(part.weight for part in (before, *after))])
     fit, told = fitted[[label, against]], reported[[label, against]]
-    if fit.min() > SMALLEST:
+    if fit.min() > NEARLY_ZERO:
         left = float(np.log(fit[0]) - np.log(fit[1])) - total
         kind, name = "set aside", "answers that were set aside, since no class allows all of them"
         if isinstance(structure, ChainParameters):
@@ -420,15 +416,15 @@ def weigh_evidence(
             kind, name = "tags", "share of the tag"
         elif result.given.has_priors and result.given.log_prior is None:  # of a model that was loaded
             kind, name = content
-        if kind != "set aside" or abs(left) > ROUNDING:
+        if kind != "set aside" or abs(left) > LOG_ODDS_ROUNDING:
             after.append(Part(kind, left, name))
             total += left
 
     if result.calibrated is not None and isinstance(model, LatentEstimator):
         power = result.calibrated.calibration.power if bool(find_raised(structure, near)[place]) else 1.0
-        printed = float(np.log(told[0]) - np.log(told[1])) if told.min() > SMALLEST else power * total
+        printed = float(np.log(told[0]) - np.log(told[1])) if told.min() > NEARLY_ZERO else power * total
         honest = printed / power
-        if abs(honest - total) > ROUNDING or model.calibration != "none":
+        if abs(honest - total) > LOG_ODDS_ROUNDING or model.calibration != "none":
             after.append(Part("left out", honest - total, "workers judged without this item"))
         if power != 1:
             after.append(Part("power", printed - honest, f"calibration, to the power {power:.2g}"))

@@ -97,7 +97,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Indices
 from ..answers.graph import Graph
 from ..answers.items import Gold
-from ..inference import ITEMS_AT_ONCE, sum_by
+from ..inference import NORMAL_95, TAILS_95, sum_by
 from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
 from ..inference.observations import Observations
@@ -105,13 +105,10 @@ from ..inference.structures import Summary
 from ..inference.workers.base import Prior
 from ..inference.workers.one_coin import OneCoinWorkers, find_errable
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, Integers, Rows, Truths, freeze, read_only
-from ..limits import release_mapped, side_by_side
+from ..kernels import NEARLY_ZERO, Floats, Integers, Rows, Truths, freeze, read_only
+from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from .calibration import Calibrated, find_raised
 
-# Two-sided 95 %.
-TAILS = (0.025, 0.975)
-NORMAL = 1.959963984540054
 # The least share of information that is believed to be left.
 LEAST_LEFT = 0.01
 # A design effect of 1 counts as if so many units had spoken for it.
@@ -121,12 +118,11 @@ LEAST_CHECKED, ENOUGH_KNOWN = 0.1, 10
 # Why nothing is told by probabilities, if nothing checks the answers.
 UNCHECKED = "hardly any item has answers of two workers, so nothing checks them"
 # So many entries of matrices are worked on at a time, of so many items at least.
-MOST_ENTRIES, FEWEST_ITEMS = 1 << 16, 1 << 10
+ENTRIES_AT_ONCE, FEWEST_ITEMS_AT_ONCE = 1 << 16, 1 << 10
 # The least share of the classes that somebody said: a prior may rule all of them out.
-LEAST_SHARE = 1e-100
+SMALLEST_SHARE = 1e-100
 # With more classes than this, shares are judged one by one: the matrix of scores would be large.
-MOST_CLASSES = 50
-TINY = 1e-300
+MOST_CLASSES_TOGETHER = 50
 # How much answers count, if all count fully: kernels take it as no numbers.
 ALL_FULLY = freeze(np.empty(0))
 
@@ -295,8 +291,8 @@ def find_intervals(
 
 
 def cut_runs(n_items: int, n_classes: int, sequences: Integers | None = None) -> Iterator[slice]:
-    """Runs of items, with about `MOST_ENTRIES` entries of matrices each; sequences, by their offsets, are not cut."""
-    ends = np.append(np.arange(0, n_items, max(FEWEST_ITEMS, MOST_ENTRIES // n_classes)), n_items)
+    """Runs of items, with about `ENTRIES_AT_ONCE` entries of matrices each; sequences, by offsets, are not cut."""
+    ends = np.append(np.arange(0, n_items, max(FEWEST_ITEMS_AT_ONCE, ENTRIES_AT_ONCE // n_classes)), n_items)
     if sequences is not None and len(sequences):
         ends = np.unique(sequences[np.searchsorted(sequences, ends)])
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
@@ -361,7 +357,7 @@ def compare_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
         sum_by(owner[first], np.add.reduceat(weight, first) ** 2, r.n_workers) for first in (votes, units)
     )
     # The variance of the sums about each worker's mean, were all votes independent.
-    scale = np.maximum(total**2, TINY)
+    scale = np.maximum(total**2, NEARLY_ZERO)
     free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
     if free.sum() <= 1e-9 * alone.sum():
         return np.zeros(3)
@@ -377,7 +373,7 @@ def compare_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
 def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Each worker's number of answers, accuracy, variance of an answer and share of information left, (M,) each."""
     total, right, squares = chances
-    scale = np.maximum(total, TINY)
+    scale = np.maximum(total, NEARLY_ZERO)
     accuracy = right / scale
     spread = np.maximum(squares / scale - accuracy**2, 0.0)
     # Of one who hardly errs it cannot be told how much is left: what is expected to be wrong is less than an answer.
@@ -423,12 +419,12 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
     by_others, every = sums.judged
     varied, free, n_units = sums.votes.tolist()
     effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
-    worth = np.asarray(total * left * by_others / np.maximum(every, TINY) / effect)
+    worth = np.asarray(total * left * by_others / np.maximum(every, NEARLY_ZERO) / effect)
     is_coin = learned.kind == OneCoinWorkers.name
     # Of one-coin workers it does not matter about which of the classes that have labels an answer is.
     met = learned.counts[:, :2].sum(axis=1) if is_coin else learned.counts.sum(axis=1)
     believed = (met * right.max(axis=1, keepdims=True) if is_coin else met * right).sum(axis=1)
-    believed = believed / np.maximum(total, TINY)
+    believed = believed / np.maximum(total, NEARLY_ZERO)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
     if shared is not None:
         mean = right @ prior
@@ -455,7 +451,7 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
     target, entropy = (centre * worth + 0.5) / (worth + 1), float(entr(prior).sum())
     if r.silence_counts:
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
-    size = max(1, MOST_ENTRIES // max(1, confusion[0].size))
+    size = max(1, ENTRIES_AT_ONCE // max(1, confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
         reported = informativeness(confusion[part], prior)
@@ -465,15 +461,15 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
         tilted = tilt(confusion[part], prior, target[part], r)
         middle = informativeness(tilted, prior)
         answer = np.einsum("k,mkl->ml", prior, tilted)
-        odds = np.log(np.maximum(tilted, TINY) / np.maximum(answer, TINY)[:, None, :])
+        odds = np.log(np.maximum(tilted, NEARLY_ZERO) / np.maximum(answer, NEARLY_ZERO)[:, None, :])
         telling = np.einsum("mkl,mkl->mk", tilted, odds)
         variance = np.maximum(np.einsum("mkl,mkl,mkl->mk", tilted, odds, odds) - telling**2, 0.0)
         # How many answers with a known truth the answers about each class are worth.
-        worth_met = met[part] * (worth / np.maximum(total, TINY))[part, None]
+        worth_met = met[part] * (worth / np.maximum(total, NEARLY_ZERO))[part, None]
         error = (prior**2 * variance / np.maximum(worth_met, 0.5)).sum(axis=1) / entropy**2
         # Of one who tells nothing, 2 n I H has a chi-squared distribution, and its root a variance of about a half.
         nothing = 1 / (2 * np.maximum(worth_met.sum(axis=1), 0.5) * entropy)
-        deviation = NORMAL * np.sqrt(np.where(middle > 1e-8, error / (4 * np.maximum(middle, 1e-8)), nothing))
+        deviation = NORMAL_95 * np.sqrt(np.where(middle > 1e-8, error / (4 * np.maximum(middle, 1e-8)), nothing))
         ends[part, 2] = np.minimum(np.maximum(np.sqrt(middle) - deviation, 0.0) ** 2, reported)
         ends[part, 3] = np.maximum(np.minimum(np.sqrt(middle) + deviation, 1.0) ** 2, reported)
     return ends, worth
@@ -551,8 +547,8 @@ def find_share_intervals(sums: Sums, estimates: Estimates, shared: Floats | None
         meant, moves = sums.meant > 0, np.diag(prior) - np.outer(prior, prior)
         variance = np.einsum("ki,ij,kj->k", moves, shared[n_classes:, n_classes:], moves)
         # They also move against the shares of classes that nobody said.
-        variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
-        worth = np.where(meant, np.minimum(free / np.maximum(variance, TINY), n_items), worth)
+        variance += (prior / max(prior[meant].sum(), SMALLEST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
+        worth = np.where(meant, np.minimum(free / np.maximum(variance, NEARLY_ZERO), n_items), worth)
     return beta_ends(prior, worth, prior)
 
 
@@ -617,7 +613,7 @@ def find_label_intervals(
                 value = figure[label]
                 mean = np.einsum("nk,nk->n", q, value)
                 # How far the label is from what the other classes would be worth.
-                lead = (value[rows, label] - mean) / np.maximum(1 - chosen, TINY)
+                lead = (value[rows, label] - mean) / np.maximum(1 - chosen, NEARLY_ZERO)
                 variance = np.einsum("nk,nk->n", q, value**2) - mean**2
                 sums[t, :, f] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
                 if shared is not None:
@@ -671,10 +667,10 @@ def find_vote_intervals(
 def find_voter_intervals(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
     """The intervals of accuracy and informativeness, (M, 4), where truth is taken to be the vote."""
     ends = np.full((len(total), 4), np.nan)
-    answered, accuracy = total > 0, right / np.maximum(total, TINY)
+    answered, accuracy = total > 0, right / np.maximum(total, NEARLY_ZERO)
     ends[answered, :2] = beta_ends(np.clip(accuracy, 0.0, 1.0), total, accuracy).T[answered]
     entropy = float(entr(prior).sum())
-    reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
+    reach = NORMAL_95 / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
     ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
     ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
     return ends
@@ -692,7 +688,7 @@ def beta_ends(share: Floats, worth: Floats, reported: Floats) -> Floats:
     [[0.46], [1.0]]
     """
     for_it, against = share * worth + 0.5, (1 - share) * worth + 0.5
-    low, high = (betaincinv(for_it, against, tail) for tail in TAILS)
+    low, high = (betaincinv(for_it, against, tail) for tail in TAILS_95)
     return np.stack([np.minimum(low, reported), np.maximum(high, reported)])
 
 
@@ -703,11 +699,11 @@ def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, fl
     if variance == 0 or not 0 < mean < 1:
         return mean, mean
     worth = max(mean * (1 - mean) / variance, 1e-3)
-    low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS)
+    low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS_95)
     low, high = np.floor(low * n_items + 1e-9) / n_items, np.ceil(high * n_items - 1e-9) / n_items
     return min(float(low), mean), max(float(high), mean)
 
 
 def few_units(n_units: int) -> float:
     """By what a variance from few units must be multiplied where quantiles are those of a normal."""
-    return float(stdtrit(max(n_units - 1, 1), TAILS[1]) / NORMAL) ** 2
+    return float(stdtrit(max(n_units - 1, 1), TAILS_95[1]) / NORMAL_95) ** 2

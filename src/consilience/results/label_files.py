@@ -26,7 +26,7 @@ from ..engines import open_engine
 from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, write_tables
-from ..kernels import Floats
+from ..kernels import ROUNDING, Floats
 from ..kinds.base import AnyKind
 from ..limits import release_mapped
 from ..options import is_number
@@ -36,7 +36,6 @@ from .result import Labels, Result, leave_open
 PART = "part-{:05d}.parquet"
 # What files in a folder of labels say of themselves, so that only such folders are replaced.
 MARK = {b"consilience": b"labels"}
-ROUNDING = 1e-12
 
 
 def write_label_files(result: Result, path: str, undecided: float | None = None) -> None:

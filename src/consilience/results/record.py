@@ -27,9 +27,9 @@ whole labels.
 
 **The upper end.** Some crowds do err independently, simulated ones among them. Then the logit of the true error is near
 x. So the upper end is the larger one of two: that of the density above, and that of a mixture, in which a normal
-density around x has the weight `INDEPENDENT` before known labels are seen. Its standard deviation is `SPREAD`, or half
-of the distance to the upper end of the interval under independence, if that is more: with few answers it is. Median and
-lower end come from the first.
+density around x has the weight `INDEPENDENT_SHARE` before known labels are seen. Its standard deviation is
+`INDEPENDENT_SPREAD`, or half of the distance to the upper end of the interval under independence, if that is more: with
+few answers it is. Median and lower end come from the first.
 
 **Without a record.** Known labels alone tell how many labels are right by a Jeffreys interval: the density of the error
 e is proportional to e^(n - k - 1/2) (1 - e)^(k - 1/2).
@@ -88,13 +88,13 @@ SHARED_ERRORS = (
 LOGITS = np.linspace(-14.0, 8.0, 2201)
 # How probable a crowd is that errs independently, and the standard deviation of the logit of its error around what is
 # expected. Not probable: it is there for the upper end.
-INDEPENDENT, SPREAD = 0.3, 0.3
+INDEPENDENT_SHARE, INDEPENDENT_SPREAD = 0.3, 0.3
 # Ends and middle of a range.
 QUANTILES = (0.05, 0.5, 0.95)
 # The quantile of 95 % of a standard normal distribution.
-NORMAL = 1.6448536269514722
+NORMAL_90 = 1.6448536269514722
 # With fewer known labels than this, they alone tell nothing.
-LEAST_KNOWN = 10
+LEAST_KNOWN_ALONE = 10
 
 
 @cache
@@ -130,10 +130,12 @@ def estimate_error_by_record(
     distance = (LOGITS - start - slope * nearest) / scale
     record = (1 + distance**2 / degrees) ** (-(degrees + 1) / 2)
     record /= record.sum()
-    spread = SPREAD if math.isnan(high) else max(SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
+    spread = (
+        INDEPENDENT_SPREAD if math.isnan(high) else max(INDEPENDENT_SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
+    )
     alone = np.exp(-(((LOGITS - x) / spread) ** 2) / 2)
     alone /= alone.sum()
-    return np.stack([record, (1 - INDEPENDENT) * record + INDEPENDENT * alone])
+    return np.stack([record, (1 - INDEPENDENT_SHARE) * record + INDEPENDENT_SHARE * alone])
 
 
 def assume_any_error() -> Floats:
@@ -162,7 +164,7 @@ def find_range(densities: Floats, n_labels: int | None = None) -> tuple[float, f
     high = min(high, np.interp(QUANTILES[0], np.cumsum(generous) - generous / 2, LOGITS))
     if n_labels is not None:
         error = expit(np.array([low, high]))
-        chance = NORMAL / np.sqrt(n_labels * error * (1 - error) + 0.25)
+        chance = NORMAL_90 / np.sqrt(n_labels * error * (1 - error) + 0.25)
         low, high = middle + np.hypot(low - middle, chance[0]), middle - np.hypot(middle - high, chance[1])
     median, least, most = (float(expit(-each)) for each in (middle, low, high))
     if n_labels is None:

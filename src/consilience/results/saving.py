@@ -57,21 +57,21 @@ from .result import Given, Result
 Part = TypeVar("Part")
 Shape: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 
-FORMAT, VERSION, HEADER = "consilience-model", 2, "model.json"
+FILE_FORMAT, VERSION, HEADER = "consilience-model", 2, "model.json"
 # What is said of a model, and of which type.
 ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
 REMEDY = "Save the model again, or fit again."
 
 # ------------------------------------------------------------------------------------------------------------- shapes
 
-LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.nextafter(0, 1))
+LARGEST_NUMBER, SMALLEST_NUMBER = float(np.finfo(np.float64).max), float(np.nextafter(0, 1))
 # The smallest and the largest, and what they are in words. A letter stands for the indices of so many things.
 VALUES: dict[str, tuple[float, float | str, str]] = {
     "probabilities": (0, 1, "probabilities"),
     "log weights": (-np.inf, 0, "logarithms of probabilities"),
-    "positive": (SMALLEST, LARGEST, "finite numbers > 0"),
-    "finite": (-LARGEST, LARGEST, "finite numbers"),
-    "counts": (0, LARGEST, "finite counts"),
+    "positive": (SMALLEST_NUMBER, LARGEST_NUMBER, "finite numbers > 0"),
+    "finite": (-LARGEST_NUMBER, LARGEST_NUMBER, "finite numbers"),
+    "counts": (0, LARGEST_NUMBER, "finite counts"),
     "workers": (0, "M", "indices of workers"),
     "labels": (0, "L", "indices of labels"),
     "classes": (0, "K", "indices of classes"),
@@ -190,7 +190,7 @@ def check_shape(name: str, array: NDArray[Any], shape: str, sizes: dict[str, int
         return
     least, most, words = VALUES[values]
     tolerance = 1e-4 if array.dtype.kind == "f" else 0  # of rounding
-    largest = sizes[most] - 1 if isinstance(most, str) else min(most + tolerance, LARGEST)
+    largest = sizes[most] - 1 if isinstance(most, str) else min(most + tolerance, LARGEST_NUMBER)
     if not ((array >= least) & (array <= largest)).all():
         raise ValueError(f"{name} does not hold {words}")
 
@@ -293,7 +293,7 @@ def write_model(path: str | os.PathLike[str], model: str, parameters: Mapping[st
     with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         # Opened by its name, a member has the same date whenever it is written.
         with archive.open(HEADER, "w") as member:
-            member.write(json.dumps({"format": FORMAT, "version": VERSION, **entry}, indent=1).encode())
+            member.write(json.dumps({"format": FILE_FORMAT, "version": VERSION, **entry}, indent=1).encode())
         for name, array in arrays.items():
             with archive.open(f"arrays/{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
@@ -541,7 +541,7 @@ def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
         header = json.loads(file.read(HEADER))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{HEADER} is not JSON ({first_line(error)})") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != FILE_FORMAT:
         raise zipfile.BadZipFile(f"its {HEADER} does not say so")
     version = header.get("version")
     if version != VERSION:

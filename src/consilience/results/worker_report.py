@@ -56,9 +56,9 @@ from ..inference import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
 from ..inference.workers.one_coin import OneCoinWorkers
-from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, describe_temperature
-from ..kernels import Floats, Integers, Truths
-from .chance import BY_CHANCE, FIGURES, are_contrary, remark_on_bias
+from ..inference.workers.temperatures import LEAST_TEMPERATURE, MOST_TEMPERATURE, MeanWorkers, describe_temperature
+from ..kernels import NEARLY_ZERO, Floats, Integers, Truths
+from .chance import BY_CHANCE, RATER_FIGURES, are_contrary, remark_on_bias
 from .comparison import Comparison
 from .intervals import find_voter_intervals, inform_coins, informativeness
 from .result import FeatureResult, FitResult, Labels, weigh_copies
@@ -67,7 +67,7 @@ FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
 CONTRARY = 0.05
 ONE_LABEL = 0.95
-AS_IF_BY_CHANCE, ONE_LABEL_ONLY, FEW = "answers as if by chance", "one label", "few answers"
+AS_IF_BY_CHANCE, ONE_LABEL_ONLY, FEW_ANSWERS_REMARK = "answers as if by chance", "one label", "few answers"
 # Beginnings of remarks, those first that call for most attention; of few answers nobody can tell.
 ATTENTION = (
     AS_IF_BY_CHANCE,
@@ -79,25 +79,31 @@ ATTENTION = (
     "lenient",
     "uninformative",
     "",
-    FEW,
+    FEW_ANSWERS_REMARK,
 )
 # Expected answers that a mistake must have to be told, and a truth for the rate of a mistake to mean something.
-WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
+LEAST_MISTAKES, ENOUGH_MET = 0.5, 3.0
 # So many entries of a table of workers are worked on at a time, and matrices of a vote with more are not made for it.
 MOST_ENTRIES, MOST_MADE = 1 << 20, 1 << 24
 # How sure workers are: Newton's steps, what is added to the curvature and to class shares, the least probability, and
 # about how many votes are looked at.
-STEPS, RIDGE, LEAST_SHARE, FLOOR, ENOUGH_VOTES = 25, 1e-3, 1e-6, 1e-4, 200_000
+NEWTON_STEPS, ADDED_TO_CURVATURE, ADDED_TO_CLASS_SHARES, LEAST_VOTE_PROBABILITY, VOTES_SAMPLED = (
+    25,
+    1e-3,
+    1e-6,
+    1e-4,
+    200_000,
+)
 # Drift: workers are not judged by fewer answers in all, nor by fewer items or sequences in each third.
-FEWEST_ANSWERS, FEWEST_UNITS = 20, 4
+FEWEST_DRIFT_ANSWERS, FEWEST_UNITS = 20, 4
 LEVEL = 0.05
 # A smaller fall is not worth a remark.
 LEAST_FALL = 0.05
 # Share of the correction for difficulty that may be wrong.
-DOUBT = 0.4
-LEAST_VARIANCE = 0.05
+DOUBT_OF_DIFFICULTY = 0.4
+LEAST_DRIFT_VARIANCE = 0.05
 # Less is rounding.
-NOTHING, TINY = 1e-6, 1e-150
+LEAST_TOTAL, LEAST_ENTRY = 1e-6, 1e-150
 
 
 def tabulate_workers(
@@ -143,10 +149,10 @@ def tabulate_workers(
     if learned is not None and learned.kind == "ordinal":
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
-        figures = np.full((n_workers, len(FIGURES)), np.nan) if fit.raters is None else fit.raters.copy()
+        figures = np.full((n_workers, len(RATER_FIGURES)), np.nan) if fit.raters is None else fit.raters.copy()
         figures[unjudged] = np.nan
         contrary, biased = are_contrary(learned.counts, said), remark_on_bias(figures)
-        further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(FIGURES)}
+        further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(RATER_FIGURES)}
     by_figures = np.where(dull, "uninformative", np.where(contrary, "contrary", biased)).tolist()
     accused = find_accused(fit, comparison)
     says_one = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
@@ -160,9 +166,9 @@ def tabulate_workers(
     remarks = []
     for m in range(n_workers):
         own = [AS_IF_BY_CHANCE if accused[m] else "", ONE_LABEL_ONLY if says_one[m] else ""]
-        own = [FEW] if n_answers[m] < FEW_ANSWERS else own if any(own) else [by_figures[m]]
+        own = [FEW_ANSWERS_REMARK] if n_answers[m] < FEW_ANSWERS else own if any(own) else [by_figures[m]]
         if unjudged[m]:
-            own, worst[m] = [each for each in own if each in (FEW, ONE_LABEL_ONLY)], ""
+            own, worst[m] = [each for each in own if each in (FEW_ANSWERS_REMARK, ONE_LABEL_ONLY)], ""
         own += [falls[m], f"near-copy (group {group[m]})" if group[m] else ""]
         remarks.append("; ".join(filter(None, own)))
     for judged in (accuracy, information, intervals):
@@ -230,14 +236,14 @@ def measure_workers(
         total[run] = spoken.sum(axis=1)
         right[run] = sum_by(cells.worker, np.where(is_right, cells.count, 0.0), cells.shape[0])
         # Shares first: the product of two large counts may leave the range of doubles.
-        scale = np.maximum(total[run], 1e-300)[:, None]
+        scale = np.maximum(total[run], NEARLY_ZERO)[:, None]
         # What the same mix of answers would get right if it had nothing to do with the truth.
         expected[run] = np.sum((spoken / scale)[:, named] * (met / scale)[:, said[named]], axis=1)
         top[run] = (spoken / scale).max(axis=1)
         # Not of one who says only one label, which all other truths are called by.
         enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
         telling = (met >= enough) & (met > 0) & (np.count_nonzero(spoken, axis=1) > 1)[:, None]
-        wrong = cells.where(~is_right & (cells.count >= WORTH_TELLING) & (cells.klass < cells.shape[2]))
+        wrong = cells.where(~is_right & (cells.count >= LEAST_MISTAKES) & (cells.klass < cells.shape[2]))
         wrong = wrong.where(telling[wrong.worker, wrong.klass])
         rate = wrong.count / met[wrong.worker, wrong.klass]
         order = np.lexsort((-rate, wrong.worker))  # of equal rates the first
@@ -268,8 +274,8 @@ def cut_workers(counts: Floats | Cells) -> Iterator[tuple[int, Cells]]:
 
 def measure_sureness(r: Answers, posterior: Floats) -> Floats:
     """The factor of each worker, (M,): below 1 for one who is too sure; NaN without votes."""
-    some = np.arange(0, r.n_responses, max(1, r.n_responses // ENOUGH_VOTES))
-    votes = np.log(np.maximum(r.class_votes(some).astype(np.float64), FLOOR))
+    some = np.arange(0, r.n_responses, max(1, r.n_responses // VOTES_SAMPLED))
+    votes = np.log(np.maximum(r.class_votes(some).astype(np.float64), LEAST_VOTE_PROBABILITY))
     votes -= votes.mean(axis=1, keepdims=True)
     factor, _ = fit_factors(votes, r.worker[some], posterior[r.items_of(some)], r.n_workers)
     return np.where(np.bincount(r.worker[some], minlength=r.n_workers) > 0, factor, np.nan)
@@ -289,14 +295,14 @@ def fit_factors(
         odds = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         said = soften()
         if shares is not None:
-            bias += 0.7 * (np.log(shares) - np.log(said.mean(axis=0) + LEAST_SHARE))
+            bias += 0.7 * (np.log(shares) - np.log(said.mean(axis=0) + ADDED_TO_CLASS_SHARES))
         mean = np.einsum("nk,nk->n", said, votes)
         slope = np.bincount(worker, np.einsum("nk,nk->n", posterior - said, votes), n_workers)
         spread = np.bincount(worker, np.einsum("nk,nk->n", said, (votes - mean[:, None]) ** 2), n_workers)
-        factor = np.clip(factor + 0.7 * slope / (spread + RIDGE), LEAST, MOST)
+        factor = np.clip(factor + 0.7 * slope / (spread + ADDED_TO_CURVATURE), LEAST_TEMPERATURE, MOST_TEMPERATURE)
     return factor, soften()
 
 
@@ -316,8 +322,8 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
 
     # What others say of the item of each answer.
     matrix = fit.learned.matrices[:, :, : r.n_labels]
-    logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], TINY))
-    q = np.log(np.maximum(fit.prior, TINY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
+    logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], LEAST_ENTRY))
+    q = np.log(np.maximum(fit.prior, LEAST_ENTRY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
     q = np.exp(q - q.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
     known = np.full(r.n_items, -1) if fit.given.gold is None else fit.given.gold.codes
@@ -334,13 +340,13 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
         own = matrix[worker, k, label] if label >= 0 else np.zeros(len(q))
         expected += q[:, k] * hit
         squares += q[:, k] * np.einsum("al,al,al->a", rows, chances, chances)
-        slope += q[:, k] * (q[:, k] - (hit - own * q[:, k]) / np.maximum(1 - own, TINY))
+        slope += q[:, k] * (q[:, k] - (hit - own * q[:, k]) / np.maximum(1 - own, LEAST_ENTRY))
     by_chance = np.einsum("al,al->a", (fit.prior @ matrix)[:, named][worker], chances)
     residual -= expected
-    variance, hard = np.maximum(squares - expected**2, 0.0) + LEAST_VARIANCE, expected - by_chance
+    variance, hard = np.maximum(squares - expected**2, 0.0) + LEAST_DRIFT_VARIANCE, expected - by_chance
 
     time = rank_times(worker, r.orders())
-    judged = ~np.isnan(time) & (n_others + is_known >= 2) & (slope > NOTHING)
+    judged = ~np.isnan(time) & (n_others + is_known >= 2) & (slope > LEAST_TOTAL)
     owner = r.owners_of(item)
     period = np.where(time < 1 / 3, 0, np.where(time > 2 / 3, 1, -1))
     n_answers = np.bincount(worker[judged], minlength=n_workers)
@@ -349,13 +355,13 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
         counts = reference[worker]
         above = sum_others(np.where(counts, hard * residual / variance, 0.0))
         below = sum_others(np.where(counts, hard**2 / variance, 0.0))
-        seen = np.flatnonzero(judged & (below > NOTHING))
+        seen = np.flatnonzero(judged & (below > LEAST_TOTAL))
         difficulty = hard[seen] * above[seen] / below[seen]
         y, d = residual[seen] - difficulty, slope[seen]
         w = weight[seen] / (variance[seen] + hard[seen] ** 2 / below[seen])
         late = np.flatnonzero(period[seen] >= 0)
         cell = 2 * worker[seen[late]] + period[seen[late]]
-        mass = np.maximum(sum_by(cell, (w * d**2)[late], 2 * n_workers), TINY)
+        mass = np.maximum(sum_by(cell, (w * d**2)[late], 2 * n_workers), LEAST_ENTRY)
         shift = sum_by(cell, (w * d * y)[late], 2 * n_workers) / mass
         hardness = sum_by(cell, (w * d * difficulty)[late], 2 * n_workers) / mass
         units, unit = np.unique(cell * (len(owner) + 1) + owner[seen[late]], return_inverse=True)
@@ -363,7 +369,7 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
         n_units = np.bincount(units // (len(owner) + 1), minlength=2 * n_workers)
         spread = sum_by(units // (len(owner) + 1), score**2, 2 * n_workers)
         spread *= n_units / np.maximum(n_units - 1, 1) / mass**2
-        enough = (n_answers >= FEWEST_ANSWERS) & (n_units.reshape(-1, 2) >= FEWEST_UNITS).all(axis=1)
+        enough = (n_answers >= FEWEST_DRIFT_ANSWERS) & (n_units.reshape(-1, 2) >= FEWEST_UNITS).all(axis=1)
         change, error = shift[1::2] - shift[::2], np.sqrt(spread[1::2] + spread[::2])
         freedom = np.maximum(n_units[1::2] + n_units[::2] - 2, 1)
         beyond = change - (np.median(change[enough]) if enough.any() else 0.0)
@@ -373,11 +379,13 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
             break
         reference &= ~differs
 
-    whole = sum_by(worker[seen], w * d * y, n_workers) / np.maximum(sum_by(worker[seen], w * d**2, n_workers), TINY)
+    whole = sum_by(worker[seen], w * d * y, n_workers) / np.maximum(
+        sum_by(worker[seen], w * d**2, n_workers), LEAST_ENTRY
+    )
     first, last = (
         np.where(enough, np.clip(accuracy + each - whole, 0.0, 1.0), np.nan) for each in (shift[::2], shift[1::2])
     )
-    margin = DOUBT * np.abs(hardness[1::2] - hardness[::2])
+    margin = DOUBT_OF_DIFFICULTY * np.abs(hardness[1::2] - hardness[::2])
     reach = stdtrit(freedom, 1 - LEVEL / 2) * error + margin
     difference = last - first
     # What was cut off at 0 or 1 must not lie outside.
@@ -450,7 +458,7 @@ def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Flo
     different, place = np.unique(np.asarray(report["remarks"]), return_inverse=True)
     first = [min(map(place_remark, remarks.split("; "))) for remarks in different.tolist()]
     kind = np.array(first, np.int64)[place]
-    halfway = (kind == ATTENTION.index(FEW)) & ~np.isnan(high)
+    halfway = (kind == ATTENTION.index(FEW_ANSWERS_REMARK)) & ~np.isnan(high)
     return kind, np.where(halfway, (low + high) / 2, low)
 
 

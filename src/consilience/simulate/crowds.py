@@ -25,9 +25,9 @@ from ..options import SHARE, Domain, check, is_whole, number, to_floats, whole
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.
 CHUNK = 1 << 16
 # From one in so many workers on, drawing again whoever was drawn before takes longer than drawing lots for everyone.
-MANY = 8
+MANY_EDGES = 8
 # Without any noise, answers would be impossible, and a spread of 0 stands for this one.
-LEAST_SPREAD = 1e-3
+LEAST_NOISE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +406,7 @@ def ratings(
     expected = "one for all, a range (lowest, highest), or one per rater:"
     spreads = draw_figures(rng, "spread", spread, n_raters, np.inf, f"{expected} finite numbers >= 0")
     shares = draw_figures(rng, "careless", careless, n_raters, 1.0, f"{expected} numbers in [0, 1]")
-    types = np.column_stack([biases, np.maximum(spreads, LEAST_SPREAD), shares])
+    types = np.column_stack([biases, np.maximum(spreads, LEAST_NOISE), shares])
     confusion = rate(types, np.arange(float(levels)), np.arange(levels)).transpose(0, 2, 1)
     frequency = check_probabilities("prior", prior, levels)
     truth = crew.truth.choice(levels, size=n_items, p=frequency)
@@ -602,7 +602,7 @@ def draw_distinct(rng: np.random.Generator, n_items: int, per_item: int, rates: 
     """Workers (n_items, per_item), drawn one after the other by their rates, none twice for one item."""
     if per_item == len(rates):
         return np.broadcast_to(np.arange(per_item), (n_items, per_item))
-    if per_item * MANY > len(rates):
+    if per_item * MANY_EDGES > len(rates):
         # Many of them answer: those with the shortest of random waiting times, which is the same draw.
         workers = np.zeros((n_items, per_item), np.int64)
         often, chunk = rates.astype(np.float32), max(1, CHUNK // len(rates))

@@ -67,12 +67,12 @@ class ChainParameters(StructureParameters):
 
     def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
         """The most probable sequence of classes."""
-        from ...kernels.chain import FAINT, viterbi
+        from ...kernels.chain import FAINTEST_CLASS, viterbi
 
         path = np.zeros(len(evidence), np.int64)
         # The factor of a step that hardly ever happens may be zero. It is no forbidden step.
-        start = np.where(self._starts(), np.maximum(self.start_factor, FAINT), 0.0)
-        pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINT), 0.0)
+        start = np.where(self._starts(), np.maximum(self.start_factor, FAINTEST_CLASS), 0.0)
+        pair = np.where(self._steps(), np.maximum(self.pair_factor, FAINTEST_CLASS), 0.0)
         factors = (freeze(start), freeze(pair), self.end_factor)
         viterbi(block.sequences, evidence, block.gold, *factors, path, width_of(evidence.shape[1], block.total_size))
         return path

@@ -33,7 +33,7 @@ from scipy.special import softmax
 
 from ...answers.answers import Block
 from ...answers.graph import Graph
-from ...kernels import Floats, freeze
+from ...kernels import NEARLY_ZERO, Floats, freeze
 from . import IndependentParameters, Structure, StructureParameters, Summary, Trail
 
 MOST_COUPLING = 3.0
@@ -44,7 +44,7 @@ FIRMEST = 1e100
 # last iteration, and at the end, where it starts again.
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
-DAMPING = 0.2
+MESSAGE_DAMPING = 0.2
 # Threads share nodes of which each of them gets at least so many, their edges counted too.
 WORTH_A_THREAD = 10_000
 # Parts of the coupling with which mean field begins, and sweeps with each.
@@ -204,7 +204,7 @@ def most_weight(weights: Floats, coupling: float | None) -> float:
 
 def log_of(probability: Floats) -> Floats:
     """Logarithms that stay finite."""
-    return np.asarray(np.log(np.maximum(probability, 1e-300)))
+    return np.asarray(np.log(np.maximum(probability, NEARLY_ZERO)))
 
 
 def run_mean_field(
@@ -288,7 +288,7 @@ def run_belief_propagation(
         return beliefs, sent
     order = np.arange(graph.n_items)
     for _ in range(max_sweeps):
-        if sweep_messages(order, *links, unary, coupling, DAMPING, sent, beliefs, width) < tol:
+        if sweep_messages(order, *links, unary, coupling, MESSAGE_DAMPING, sent, beliefs, width) < tol:
             break
     return beliefs, sent
 

@@ -40,7 +40,7 @@ from ...answers.answers import Answers, Block
 from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import ParameterError, Python, Sentence, plural
-from ...kernels import Floats, Integers, Rows, freeze, read_only
+from ...kernels import LOG_IMPOSSIBLE, Floats, Integers, Rows, freeze, read_only
 from ...limits import allocate, side_by_side
 from ...options import to_floats
 from .. import ENTRIES_PER_THREAD, Cells, Distributions, fit_distributions
@@ -54,11 +54,11 @@ Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 LEARNING = range(5, sys.maxsize, 3)
 CENTRE = (0.3, 2.0)
 START = (0.1, 1.1)
-LEAST, MOST = np.log((0.02, 0.02)), np.log((50.0, 200.0))
+LEAST_LOG_PAIR, MOST_LOG_PAIR = np.log((0.02, 0.02)), np.log((50.0, 200.0))
 # Newton steps in one call, and the gain below which another is not worth the time. The loop calls often.
-MOST_STEPS, LEAST_GAIN = 3, 1e-3
+MOST_STEPS, LEAST_STEP_GAIN = 3, 1e-3
 # The longest step, and how often one is halved before it is given up.
-LONGEST, MOST_HALVINGS = 1.0, 6
+LONGEST_STEP, MOST_HALVINGS = 1.0, 6
 
 
 class Types(NamedTuple):
@@ -174,16 +174,18 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
         values, vectors = np.linalg.eigh(curvature)
         # Where the sum is not concave its slope is followed, as if it were.
         step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
-        step = step / max(1.0, float(np.abs(step).max()) / LONGEST)
-        beyond = (place + step < LEAST) | (place + step > MOST)
+        step = step / max(1.0, float(np.abs(step).max()) / LONGEST_STEP)
+        beyond = (place + step < LEAST_LOG_PAIR) | (place + step > MOST_LOG_PAIR)
         if beyond.sum() == 1:
             # A number that would go beyond its limit goes as far as that, and the other one where it is best then.
             stopped, other = int(beyond.argmax()), int(beyond.argmin())
-            step[stopped] = np.clip((place + step)[stopped], LEAST[stopped], MOST[stopped]) - place[stopped]
+            step[stopped] = (
+                np.clip((place + step)[stopped], LEAST_LOG_PAIR[stopped], MOST_LOG_PAIR[stopped]) - place[stopped]
+            )
             rest = slope[other] + curvature[other, stopped] * step[stopped]
-            step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST, LONGEST)
+            step[other] = np.clip(rest / max(abs(curvature[other, other]), 1e-6), -LONGEST_STEP, LONGEST_STEP)
         for _ in range(MOST_HALVINGS):
-            further = np.clip(place + step, LEAST, MOST)
+            further = np.clip(place + step, LEAST_LOG_PAIR, MOST_LOG_PAIR)
             new_value, new_slope, new_curvature = judge(further)
             if new_value > value:
                 break
@@ -191,7 +193,7 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
         else:
             break
         gain, place, value, slope, curvature = new_value - value, further, new_value, new_slope, new_curvature
-        if gain < LEAST_GAIN:
+        if gain < LEAST_STEP_GAIN:
             break
     off, diagonal = np.exp(place).tolist()
     return make_pair(prior.parts, (off, diagonal))
@@ -419,7 +421,7 @@ class WorkerModel:
 
     def factors(self, log_weights: Floats) -> AnyFactors:
         """What each row contributes to the evidence."""
-        from ...kernels.answers import LOG_IMPOSSIBLE, SMALLEST
+        from ...kernels.answers import SMALLEST
 
         if self.silent:
             # A silence that never was stays finite: where the worker spoke it is added and taken away again.

@@ -31,15 +31,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answers import Answers, Block
-from ...kernels import Floats, Integers, freeze
+from ...kernels import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, Floats, Integers, freeze
 from .. import Cells, Distributions, fit_distributions, sum_by, weigh_logs
 from .base import Prior, WorkerModel, make_pair, names_class
-from .rows import LEAST, SHRINKAGE, Counted, RowCounts, multiply_logs, of_answers
+from .rows import SHRINKAGE, Counted, RowCounts, multiply_logs, of_answers
 
 # What is counted of each worker: right answers, wrong ones, and those about classes that no label names.
 COINS = 3
 # Where a table of counts would have more entries, improbable classes of an item are counted together.
-MANY, LEAST_PROBABLE = 1 << 18, 1e-3
+MANY_MATRIX_ENTRIES, LEAST_PROBABLE = 1 << 18, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class OneCoinWorkers(WorkerModel):
     def tabulate(self, r: Answers, posterior: Floats) -> Cells:
         """How often each worker gave each label to items of each class."""
         n_cells = min(r.n_responses, r.n_workers * r.n_labels) * r.n_classes
-        return Cells.of_answers(r, posterior, LEAST_PROBABLE if n_cells > MANY else 0.0)
+        return Cells.of_answers(r, posterior, LEAST_PROBABLE if n_cells > MANY_MATRIX_ENTRIES else 0.0)
 
     @classmethod
     def matrices(cls, confusion: Floats, further: Mapping[str, Floats], n_classes: int) -> Floats:
@@ -264,8 +264,6 @@ class CoinFactors(NamedTuple):
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
         """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
-        from ...kernels.answers import LOG_IMPOSSIBLE
-
         logs = add_coins(self.workers, block, self.logs[self.workers.read(block)[1]])
         if len(block.gold):
             known = np.flatnonzero(block.gold >= 0)
@@ -293,7 +291,7 @@ class CountedCoins(NamedTuple):
         """The log evidence of a block."""
         worker, own, alone = self.workers.match(block, posterior)
         taken = of_answers(block, np.stack([own, np.maximum(1 - alone - own, 0.0)], axis=1))
-        left = np.maximum(self.coins[worker] - taken, LEAST)
+        left = np.maximum(self.coins[worker] - taken, LEAST_LEFT_OVER)
         chances = left / left.sum(axis=1, keepdims=True)
         n_labels = self.workers.n_labels
         logs = [np.log(chances[:, 0]), np.log(chances[:, 1]) - np.log(max(n_labels - 1, 1)), np.full(len(left), 0.0)]

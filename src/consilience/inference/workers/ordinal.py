@@ -33,7 +33,7 @@ from ...answers.answers import Answers
 from ...kernels import Floats
 from ...limits import are_allowed
 from .base import names_class
-from .types import STRENGTHS, TypedWorkers
+from .types import TYPE_STRENGTHS, TypedWorkers
 
 ACCURACIES = (0.3, 0.45, 0.6, 0.75, 0.85, 0.95)
 N_BIASES, LEAST_REACH = 9, 2.0
@@ -78,7 +78,7 @@ class OrdinalWorkers(TypedWorkers):
     @staticmethod
     def are_too_many(crowd: Answers) -> bool:
         """Whether the matrices of all types, for each worker, are too many for so few answers."""
-        n_entries = N_TYPES * len(STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
+        n_entries = N_TYPES * len(TYPE_STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
         return not are_allowed(0, "ordinal entries", n_entries, crowd.n_responses)
 
     def draw_types(self) -> Floats:

@@ -28,18 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answers import Block
-from ...kernels import Floats, Integers, freeze, read_only, width_of
+from ...kernels import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, Floats, Integers, freeze, read_only, width_of
 from .. import Cells, weigh_logs
 
-LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
-N_STEPS, STEEP = 65, 3.0
+SILENCE_STEPS, STEEP = 65, 3.0
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
 SHRINKAGE = 20.0
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
-LEAST_SHARE = 1e-4
+ADDED_TO_VOTES = 1e-4
 # Up to so many classes, rows are added and compared column by column, which is faster.
-FEW_CLASSES = 32
+CLASSES_BY_COLUMN = 32
 
 
 # The rows that one block met, and their expected counts.
@@ -114,8 +113,6 @@ def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> fl
     Where the answers allow no class that `logs` allows, the answers are set aside, as where they allow no class at all.
     A known label stays.
     """
-    from ...kernels.answers import LOG_IMPOSSIBLE
-
     top = logs.max(axis=1, keepdims=True)
     factor = np.exp(logs - top)
     product = evidence * factor
@@ -142,7 +139,9 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
     else:
         soft = block.soft.astype(np.float64)
         shares = sum_answers(block, of_answers(block, soft))
-    total = shares.sum(axis=1) if shares.shape[1] > FEW_CLASSES else reduce(add, shares.T)  # faster for few classes
+    total = (
+        shares.sum(axis=1) if shares.shape[1] > CLASSES_BY_COLUMN else reduce(add, shares.T)
+    )  # faster for few classes
     shares /= np.where(total > 0, total, 1.0)[:, None]
     shares[total == 0] = prior
     if len(block.gold):
@@ -226,10 +225,10 @@ class CountedRows(NamedTuple):
 
         def log_silence(taken: Floats, workers: NDArray[np.int64], k: int) -> Floats:
             own = taken[:, None] * weight[workers]
-            left, total = (np.maximum(counts[workers, k] - own, LEAST) for counts in (silence, self.totals))
+            left, total = (np.maximum(counts[workers, k] - own, LEAST_LEFT_OVER) for counts in (silence, self.totals))
             return np.asarray((weight[workers] * (np.log(left) - np.log(total))).sum(axis=1))
 
-        at = np.linspace(0.0, 1.0, N_STEPS)
+        at = np.linspace(0.0, 1.0, SILENCE_STEPS)
         for k in range(n_classes):
             # Where little silence was counted, its logarithm is too steep to be interpolated.
             steep = silence[:, k] < STEEP
@@ -246,7 +245,7 @@ def of_answers(block: Block, values: Floats) -> Floats:
 
 def find_largest(values: Floats) -> Floats:
     """The largest entry of each row."""
-    return np.asarray(values.max(axis=1) if values.shape[1] > FEW_CLASSES else reduce(np.maximum, values.T))
+    return np.asarray(values.max(axis=1) if values.shape[1] > CLASSES_BY_COLUMN else reduce(np.maximum, values.T))
 
 
 def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:

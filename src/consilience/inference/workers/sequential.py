@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, order_by, to_column
-from ...kernels import Floats
+from ...kernels import NEARLY_ZERO, Floats
 from .. import Distributions, fit_distributions
 from .base import Prior, WorkerModel, improve_pair
 from .rows import Counted, CountedRows
@@ -75,9 +75,9 @@ class SequentialWorkers(WorkerModel):
         """
         confusion, met = further["sequential_confusion_"], further["_sequential_counts"].sum(axis=2)  # (M, L + 1, K)
         plain = np.einsum("mpk,mpkl->mkl", met, confusion)
-        plain /= np.maximum(plain.sum(axis=2, keepdims=True), 1e-300)
+        plain /= np.maximum(plain.sum(axis=2, keepdims=True), NEARLY_ZERO)
         apart = 0.5 * np.abs(confusion - plain[:, None]).sum(axis=3)
-        dependence = np.sum(met * apart, axis=(1, 2)) / np.maximum(met.sum(axis=(1, 2)), 1e-300)
+        dependence = np.sum(met * apart, axis=(1, 2)) / np.maximum(met.sum(axis=(1, 2)), NEARLY_ZERO)
         return {"dependence": to_column(np.asarray(dependence))}
 
 

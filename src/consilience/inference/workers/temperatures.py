@@ -1,6 +1,6 @@
 r"""Workers with temperatures: what a soft vote is worth is learned, and the votes are pooled.
 
-With x_k = log p_k - mean_j log p_j, where probabilities below `FLOOR` count as that, worker m by itself says
+With x_k = log p_k - mean_j log p_j, where probabilities below `LEAST_VOTE` count as that, worker m by itself says
 
     S_m = softmax(b_m x + a_m)
 
@@ -54,24 +54,24 @@ from .rows import Counted, RowCounts, count_answers, exponentiate, of_answers, s
 
 # Classifiers are trained on alike data, and err alike: hidden answers, which have the same errors, call for a power
 # about twice as large as is right.
-HALF = 0.487
+POWER_OF_CLASSIFIERS = 0.487
 # Probabilities below this count as this.
-FLOOR = 1e-2
+LEAST_VOTE = 1e-2
 # A class that nobody gives anything to is not impossible to the mean.
 LEAST_MEAN = 1e-9
 # Which part of a step is taken, the precision of the logarithm of temperatures, and their limits.
-DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
+STEP_SHARE, TEMPERATURE_PRECISION, LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.5, 0.25, 0.02, 50.0
 # The logarithm of a temperature, and that of the factor of all, should change by so much at most.
-LONGEST = 1.0
+LONGEST_CHANGE = 1.0
 # By so many votes of each worker, temperatures are known well enough.
 ENOUGH_VOTES = 2_000
 # Rows of a worker beside those of labels; see `Pool.count_rows`.
 TARGET, CURVATURE, SAID, POOLED, BEFORE, WHOLE, PULLS = 0, 1, 2, 3, 4, 5, 6
 # Added to shares of classes before they are divided, or their logarithm is taken.
-LEAST_SHARE = 1e-2
+ADDED_TO_SHARES = 1e-2
 TINY_SHARE = 1e-6
 # So many standard errors of the share of a class among a worker's votes are due to chance.
-BY_CHANCE = 2.0
+CHANCE_ERRORS = 2.0
 # Which part of the logarithm of the shares counts once in a pool, and not with every vote.
 COMMON = 0.5
 # Temperatures up to so many times, and down to such a part of, 1 are about right.
@@ -178,7 +178,7 @@ class TemperatureWorkers(WorkerModel):
     needs_votes: ClassVar[bool] = True
     n_further_rows: ClassVar[int] = PULLS
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
-    caution: ClassVar[float] = HALF
+    caution: ClassVar[float] = POWER_OF_CLASSIFIERS
     pool: ClassVar[type[Pool]] = Pool
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "M 4 K: finite",
@@ -194,18 +194,18 @@ class TemperatureWorkers(WorkerModel):
     def of(cls, responses: Answers, *layout: Any) -> Self:
         """The model for the workers of these answers."""
         made = super().of(responses, *layout)
-        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / made.n_classes))
+        return replace(made, shares=freeze(responses.vote_shares() + ADDED_TO_SHARES / made.n_classes))
 
     def read_votes(self, responses: Answers) -> Probabilities:
         """X of each vote."""
-        logs = np.log(np.maximum(responses.class_votes(), np.float32(FLOOR)))
+        logs = np.log(np.maximum(responses.class_votes(), np.float32(LEAST_VOTE)))
         logs -= logs.mean(axis=1, keepdims=True)
         return logs
 
     def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
         plain = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation)
-        temperature, bias = self._step(counts, DAMPING)
+        temperature, bias = self._step(counts, STEP_SHARE)
         return self._make(temperature, bias, counts, plain.mean)
 
     def _step(self, counts: Floats, damping: float) -> tuple[Floats, Floats]:
@@ -217,25 +217,25 @@ class TemperatureWorkers(WorkerModel):
         np.divide(pulls[:, BEFORE], n_votes, out=before, where=n_votes > 0)
         old = before.mean(axis=1)
         said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
-        lack = np.log(self._shares() + LEAST_SHARE) - np.log(said + LEAST_SHARE)
+        lack = np.log(self._shares() + ADDED_TO_SHARES) - np.log(said + ADDED_TO_SHARES)
         # What chance explains is no bias.
-        error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
+        error = CHANCE_ERRORS * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
-        bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
+        bias = before - old[:, None] + STEP_SHARE * (lack - lack.mean(axis=1, keepdims=True))
 
         # By how much the logarithms of temperatures should change: their ratios, and the common factor. The logarithm
         # of a ratio has a normal density around 0, of deviation 2.
         size = old**2 * curvature
         if size.sum() <= 0:
-            return np.clip(old, LEAST, MOST), bias
+            return np.clip(old, LEAST_TEMPERATURE, MOST_TEMPERATURE), bias
         weight = size / size.sum()
         apart = np.log(old)
         apart -= weight @ apart
-        ratio = (old * target - size - RIDGE * apart) / (size + RIDGE)
+        ratio = (old * target - size - TEMPERATURE_PRECISION * apart) / (size + TEMPERATURE_PRECISION)
         # Far from where it leads, Newton's step may be much too long, and temperatures would swing.
-        ratio = np.clip(ratio - weight @ ratio, -LONGEST, LONGEST)
-        way = ratio + np.clip(float(old @ whole) / size.sum() - 1, -LONGEST, LONGEST)
-        return np.clip(old * np.exp(damping * way), LEAST, MOST), bias
+        ratio = np.clip(ratio - weight @ ratio, -LONGEST_CHANGE, LONGEST_CHANGE)
+        way = ratio + np.clip(float(old @ whole) / size.sum() - 1, -LONGEST_CHANGE, LONGEST_CHANGE)
+        return np.clip(old * np.exp(damping * way), LEAST_TEMPERATURE, MOST_TEMPERATURE), bias
 
     def _shares(self) -> Floats:
         return np.full(self.n_classes, 1 / self.n_classes) if self.shares is None else self.shares
@@ -316,13 +316,13 @@ def describe_temperature(temperature: float) -> str:
     >>> describe_temperature(0.4), describe_temperature(1.1), describe_temperature(3.0)
     ('too sure, 2.5 times', 'about right', 'too cautious, 3 times')
     """
-    if temperature <= 1 / MOST:
+    if temperature <= 1 / MOST_TEMPERATURE:
         return "says nothing that others confirm"
     if temperature < 1 / ABOUT_RIGHT:
         return f"too sure, {1 / temperature:.2g} times"
     if temperature <= ABOUT_RIGHT:
         return WELL_SURE
-    return f"too cautious, {temperature:.2g} times" + (" or more" if temperature >= MOST else "")
+    return f"too cautious, {temperature:.2g} times" + (" or more" if temperature >= MOST_TEMPERATURE else "")
 
 
 class MeanPool(Pool):

@@ -42,9 +42,9 @@ from .base import Prior, Types, WorkerModel, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
-STRENGTHS = (2.0, 8.0, 32.0, 128.0)
+TYPE_STRENGTHS = (2.0, 8.0, 32.0, 128.0)
 # Pseudo-counts of each answer outside of the types, and of all others together.
-OUTSIDE, WITHIN = 0.3, 2.0
+OUTSIDE_COUNT, OTHERS_COUNT = 0.3, 2.0
 # Responsibilities below this are passed over. What all of them add is below the rounding of the objective.
 NEGLIGIBLE = 1e-10
 # Types with fewer workers than this, as expected, may be left out.
@@ -77,8 +77,8 @@ class TypedWorkers(WorkerModel):
                 keyword="estimation",
             )
         shapes = self.draw_types()
-        pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
-        mean = np.full((1, len(self.within), self.n_classes), OUTSIDE)
+        pseudo_counts = np.concatenate([strength * shapes for strength in TYPE_STRENGTHS])
+        mean = np.full((1, len(self.within), self.n_classes), OUTSIDE_COUNT)
         mean[0, self.within] = pseudo_counts.mean(axis=0)
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
@@ -115,8 +115,8 @@ class TypedWorkers(WorkerModel):
         means = find_means(inner, types_of(prior))
         if self.within.all():
             return means
-        pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE)
-        pseudo_counts[:, 0] = WITHIN
+        pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE_COUNT)
+        pseudo_counts[:, 0] = OTHERS_COUNT
         shares = fit_distributions(outer, np.broadcast_to(pseudo_counts, (1, *outer.shape[1:])), prior.estimation)
         logs, mean = (np.empty((len(inner), *prior.smoothing.shape[1:])) for _ in range(2))
         logs[:, ~self.within], mean[:, ~self.within] = shares.log_weights[:, 1:], shares.mean[:, 1:]
@@ -152,7 +152,9 @@ class TypedWorkers(WorkerModel):
         totals[:, self.within] = np.tensordot(responsibility, types.pseudo_counts, axes=1)
         if not self.within.all():
             total = (inner + totals[:, self.within]).sum(axis=1, keepdims=True)
-            totals[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
+            totals[:, ~self.within] = (outer[:, 1:] + OUTSIDE_COUNT) * total / (outer[:, :1] + OTHERS_COUNT) - outer[
+                :, 1:
+            ]
         return super().counted(counts, prior._replace(smoothing=totals))
 
     def _split(self, counts: Floats) -> tuple[Floats, Floats]:
