@@ -169,7 +169,9 @@ def test_agreement_is_counted_as_by_hand():
     assert len(pairs.first) + len(few.first) == 21
 
 
-@pytest.mark.parametrize("limits", [{"MOST_ANSWERS": 0, "MOST_APART": 1_000}, {"MOST_ANSWERS": 0, "MOST_WORK": 60_000}])
+@pytest.mark.parametrize(
+    "limits", [{"MOST_ANSWERS_SAMPLED": 0, "MOST_APART": 1_000}, {"MOST_ANSWERS_SAMPLED": 0, "MOST_WORK": 60_000}]
+)
 def test_copies_are_found_in_a_sample(monkeypatch, limits):
     r, true = draw_teams(10, 3)
     whole = cs.MajorityVote().fit(r).copies_
