@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError, StoreError
 from consilience.inference import averages
 from consilience.inference.averages import AVERAGES, Numbers, Scale, learn
 
@@ -353,3 +356,55 @@ def test_charts_and_notebooks(fused):
     assert "Biases" in cs.chart(fused, "workers").title
     assert cs.chart(fused, "items").rows
     assert "<table" in fused._repr_html_()
+
+
+def test_sliders_of_label_studio_and_back(tmp_path):
+    def answer(who, number):
+        result = {"type": "number", "from_name": "quality", "to_name": "text", "value": {"number": number}}
+        return {"completed_by": who, "result": [result]}
+
+    said = {1: (3, 4.5, 5), 2: (80, 75.25, 90), 3: (20, 25, 10)}
+    tasks = [
+        {"id": n, "data": {"text": f"Text {n}."}, "annotations": [answer(who, x) for who, x in enumerate(each, 1)]}
+        for n, each in said.items()
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    model = fuse(tmp_path / "export.json", average="median")
+    assert model.values_.tolist() == [4.5, 80, 20]
+    made = run(
+        "fuse", tmp_path / "export.json", "--kind", "numbers", "--average", "median", "-o", tmp_path / "back.json"
+    )
+    assert made.exit_code == 0, made.stderr
+    back = json.loads((tmp_path / "back.json").read_text())
+    assert [task["predictions"][0]["result"][0]["value"] for task in back] == [{"number": x} for x in (4.5, 80.0, 20.0)]
+
+
+def test_means_of_groups(crowd, fused):
+    known = {n: float(crowd.truth[n]) for n in range(0, 120, 4)}
+    group = {n: "even" if n % 2 == 0 else "odd" for n in range(120)}
+    (row,) = cs.estimate(fused, known).rows
+    assert row["low"] < crowd.truth.mean() < row["high"]
+    assert row["worth"] > row["known"]
+    assert {each["group"] for each in fused.estimate(known, by=group).rows} == {"even", "odd"}
+    with pytest.raises(ParameterError, match="not fitted to"):
+        fuse(crowd.responses, gold=known).estimate(known)
+
+
+def test_numbers_that_are_mapped_from_files(crowd, tmp_path):
+    r = crowd.responses
+    said = np.asarray(r.labels)[r.label]
+    for n, rows in enumerate((slice(0, 200), slice(200, None))):
+        part = {"item": r.item_of_answer()[rows], "worker": r.worker[rows], "label": said[rows]}
+        pq.write_table(pa.table(part), tmp_path / f"{n}.parquet")
+    scanned = cs.scan_answers(str(tmp_path / "*.parquet"), store=tmp_path / "store")
+    np.testing.assert_allclose(fuse(scanned, average="robust").values_, fuse(r, average="robust").values_)
+
+
+@pytest.mark.parametrize("spoil", ["item", "worker", "average"])
+def test_damaged_models(fused, tmp_path, spoil):
+    result, model = fused.result_, copy(fused)
+    wrong = {"item": result.item + 100, "worker": result.worker + 100, "average": "mode"}
+    model._result = replace(result, **{spoil: wrong[spoil]})
+    path = model.save(tmp_path / "a.model")
+    with pytest.raises(StoreError, match="damaged"):
+        cs.load(path)

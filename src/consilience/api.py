@@ -27,6 +27,7 @@ from .models.base import Model, Standalone, name_source, restore
 from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
 from .models.opening import open_gold_tables, open_with_kind, prepare
 from .models.questions import Questions
+from .numbers.measurement import Measurement
 from .options import check, given, is_among, is_number, to_path
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
@@ -356,7 +357,7 @@ def estimate(
     yes  0.60 (0.47-0.73)    100     20  0.60 (0.39-0.80)      0.700     51
     By 20 known labels of 100 items, which count as drawn at random. Intervals hold in 95% of such draws.
     """
-    if isinstance(source, (Model, Questions)):
+    if isinstance(source, (Model, Questions, Measurement)):
         return source.estimate(gold, of, by, pairs)
     if gold is None:
         raise ParameterError("There are no known labels.", Sentence("Give some with {gold}."), keyword="gold")

@@ -376,15 +376,15 @@ def warn_of_slips(
     silence : bool
         Whether silence may be doubted, too.
     """
+    if not named and are_measured(r):  # of numbers others warn
+        return
     if silence and r.silence_doubt is not None:
         warn(r.silence_doubt)
     labels, classes = r.labels.tolist(), r.classes.tolist()
     listed = set(classes) if named else {r.background}
     to_silence = "list all classes with {classes} to silence this warning."
 
-    # Labels that are no classes: ids and free text, or numbers, of which others warn.
-    if not named and are_measured(r):
-        return
+    # Labels that are no classes: ids and free text.
     if not named and r.n_labels >= FEWEST_LABELS and r.n_responses < FEWEST_ANSWERS_PER_LABEL * r.n_labels:
         rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
         problem = (

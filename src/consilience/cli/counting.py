@@ -40,7 +40,7 @@ def run_estimate(labels: str, known: str, output: str | None, at_least: float | 
     source: Any = labels
     if is_model(labels):
         refuse("a model", "item")
-        source = in_arrow(open_labels(labels)[0])
+        source = in_arrow(open_labels(labels, or_updated=True)[0])
     columns = {} if item is None or is_model(labels) else {"item": item if "," not in item else split(item)}
     found = estimate(source, known, list(of) or None, by, pairs, **columns)
     several = isinstance(found, dict)

@@ -31,6 +31,7 @@ from ..formats.files import is_folder, name_of
 from ..formats.reading import open_file
 from ..formats.scanning import IN_MEMORY, scan_answers
 from ..formats.sources import choose_target, find_source, open_table, read_answers, write_results
+from ..formats.sources import write_labels as write_tool
 from ..formats.writing import write_table
 from ..models.base import Standalone
 from ..models.questions import Questions
@@ -109,6 +110,10 @@ def run_fuse(**typed: Any) -> None:
         def write_labels(path: str) -> None:
             if kind is not None and target is not None:
                 write_results(fused.result_, fused.to_frame(), path, target)
+            elif is_single and target is not None:  # values go back as what the tool calls labels
+                table = pa.table(fused.to_frame())
+                values = {"item": table["item"], "label": table["value"]}
+                write_tool(values, path, source, target.name, fused.result_.columns.get("label"))
             elif is_single or not_labels is not None:
                 write_table(fused.to_frame() if not_labels is None else build_frame(not_labels, "pyarrow"), path)
             else:

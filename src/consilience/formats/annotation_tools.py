@@ -201,6 +201,7 @@ class Tool(ABC):
     def __init__(self, path: str | None) -> None:
         self.path = path or ""
         self.unused: Counter[tuple[str, str]] = Counter()
+        self.measured: set[str] = set()  # questions whose answers are numbers, and no ratings
 
     # What a tool says of its records
 
@@ -357,7 +358,7 @@ class Tool(ABC):
                     what = f"the answer to {shorten(question)}"
                     if isinstance(said, list):
                         each.answers[question] = [entry.check_id(label, what) for label in said]
-                    elif said is not None:
+                    elif said is not None and question not in self.measured:
                         is_whole = isinstance(said, float) and said.is_integer()
                         each.answers[question] = entry.check_id(int(said) if is_whole else said, what)
                 if each.worker is None and each.answers:
@@ -387,8 +388,8 @@ class Tool(ABC):
         if not answered:
             say_nothing(self.path, self.title)
         arrays = {key: _make_column([values[row] for row in answered]) for key, values in columns.items()}
-        for name in names if self.numbers_are_ratings else []:
-            if pa.types.is_integer(arrays[name].type):
+        for question, name in zip(questions, names, strict=True) if self.numbers_are_ratings else []:
+            if question not in self.measured and pa.types.is_integer(arrays[name].type):
                 levels = pc.unique(arrays[name].drop_null()).sort()
                 codes = pc.index_in(arrays[name], levels)
                 arrays[name] = pa.DictionaryArray.from_arrays(codes, levels, ordered=True)

@@ -2,8 +2,8 @@
 
 Relies on the task format of Label Studio 1.x (guide pages "Label Studio Task Format" and "Import pre-annotated
 data"). A task has ``data`` (the text is one of its values), ``annotations`` by people and ``predictions`` by models.
-Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` and ``rating`` are
-answers about the whole task.
+Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices``, ``rating`` and
+``number`` are answers about the whole task.
 
 - A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``.
 - Cancelled annotations (``was_cancelled``) and drafts are no annotations. An annotation without spans is an empty one.
@@ -11,7 +11,7 @@ answers about the whole task.
 - Offsets count characters. A region that is not where the text is that it quotes is moved to the nearest place where
   that is, with a warning: older exports count UTF-16 units, and browsers turned line breaks of two characters into one.
 - The text is the value of ``data`` in which the regions fit; if several do, the one called as ``to_name``.
-- Ratings are whole numbers, and levels of a scale. Choices are text.
+- Ratings are whole numbers, and levels of a scale. Numbers, of sliders too, are measurements. Choices are text.
 - Spans with a confidence are written as predictions, other spans as annotations. Fused labels are predictions with one
   choice, or a rating.
 """
@@ -32,8 +32,8 @@ from . import Verdict
 from .annotation_tools import Annotation, Entry, Id, Tool, as_rating
 from .json_lines import Record
 
-_ANSWERS = ("choices", "rating")
-_PLAIN = "Only spans in plain text (labels), choices and ratings can be read."
+_ANSWERS = {"choices": list, "rating": float, "number": float}
+_PLAIN = "Only spans in plain text (labels), choices, ratings and numbers can be read."
 
 
 class LabelStudio(Tool):
@@ -104,7 +104,8 @@ class LabelStudio(Tool):
                 question = entry.need(result, "from_name", str)
                 if question in answers:
                     entry.fail(f"choices for {shorten(question)} are made twice.", "Keep one of them.")
-                answers[question] = entry.get(value, kind, list if kind == "choices" else float)
+                answers[question] = entry.get(value, kind, _ANSWERS[kind])
+                self.measured |= {question} if kind == "number" else set()
                 self.targets[question] = entry.need(result, "to_name", str)
             elif kind not in ("relation", "", *_ANSWERS) or "labels" in value:
                 self.other_types.setdefault(kind, entry)
@@ -222,8 +223,10 @@ class LabelStudio(Tool):
     def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
         """The task with a prediction, in place of an earlier fused label for the same question."""
         is_rating = isinstance(said, (int, float))
-        value: Any = as_rating(verdict.label, question) if is_rating else [str(label) for label in verdict.labels]
-        kind = "rating" if is_rating else "choices"
+        value: Any = [str(label) for label in verdict.labels]
+        kind = "number" if question in self.measured else "rating" if is_rating else "choices"
+        if is_rating:
+            value = float(str(verdict.label)) if kind == "number" else as_rating(verdict.label, question)
         result = {
             "id": _make_id(entry.name, FUSED, question),
             "from_name": question,

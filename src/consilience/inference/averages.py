@@ -62,7 +62,7 @@ N_PARTS, MOST_HIDDEN, LEAST_HIDDEN = 10, 10_000, 20
 # A logarithmic scale is taken if it is ahead by so many standard errors.
 LEAD = 2.0
 # Answers times points of the grid at a time.
-RUN = 1 << 22
+RUN = 1 << 18
 # Divisors are not smaller, and no number is further from the others, in units of their range: squares are finite.
 TINY, FURTHEST = 1e-100, 1e12
 # Nearly all numbers are between these quantiles.

@@ -19,7 +19,9 @@ from ..answers.previews import build_report, round_figures
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import BACKENDS, build_frame
 from ..documents.document import Document
-from ..errors import InputError, LabelWarning, Sentence, listing, parameter_error, plural, quietly
+from ..errors import InputError, LabelWarning, ParameterError, Sentence, listing, parameter_error, plural, quietly
+from ..estimation.estimate import Estimate, estimate_population
+from ..estimation.population import survey_table
 from ..inference.averages import (
     AVERAGES,
     LEAD,
@@ -444,6 +446,24 @@ class Measurement(Standalone[Measured]):
         if not is_whole(n) or n < 1:
             raise parameter_error("n", "next_items", "a whole number >= 1", n)
         return build_frame(self.result_.next_items(int(n)), self.result_.backend)
+
+    def estimate(self, gold: object = None, of: object = "mean", by: object = None, pairs: object = None) -> Estimate:
+        """Return the mean of all values, and of groups, with intervals that hold whatever the errors of the workers.
+
+        Parameters
+        ----------
+        gold, of, by, pairs
+            Known values of items that were drawn at random, and groups, as for `Model.estimate`. The model must not
+            have been fitted to known values: these have no errors, and others have.
+
+        Returns
+        -------
+        Estimate
+        """
+        if gold is None or np.isfinite(self.result_.known).any():
+            problem = "Known values are needed that the model was not fitted to."
+            raise ParameterError(problem, Sentence("Fit without {gold}, and give it here."), keyword="gold")
+        return estimate_population(survey_table(self.to_frame(), gold), of or "mean", by, pairs)
 
     def overview(self, title: str = "") -> Document:
         """What terminals, notebooks and JSON show."""
