@@ -28,7 +28,7 @@ DOCS, MEASURED = ROOT / "docs", ROOT / "docs" / "measured"
 README = (ROOT / "README.md").read_text("utf-8")
 JOBS = [
     *("tables", "spans", "labelling-functions", "judges", "rankings"),
-    *("questions", "ratings", "masks", "soft-votes", "other-packages"),
+    *("questions", "ratings", "numbers", "tags", "masks", "soft-votes", "other-packages"),
 ]
 
 
@@ -342,3 +342,21 @@ def test_the_reference_names_what_is_public_once():
     assert all(
         f"reference/{page.stem}\n" in (DOCS / "api.md").read_text() for page in (DOCS / "reference").glob("*.md")
     )
+
+
+def test_tables_of_the_readme_are_short():
+    tables = re.findall(r"(?:^\|.*\n)+", README, re.MULTILINE)
+    assert tables
+    assert all(table.count("\n") - 2 <= 8 for table in tables)
+
+
+@pytest.mark.parametrize("page", [page for page in JOBS if page != "other-packages"])
+def test_a_job_begins_with_a_command_and_what_it_prints(page):
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    first = text[text.index("```") :]
+    assert re.match(r"```console\n\$ consilience .*\n[^$`]", first)
+    assert "](glossary.md)" in text
+
+
+def test_the_glossary_is_short():
+    assert 10 < (DOCS / "glossary.md").read_text("utf-8").count("\n: ") <= 25
