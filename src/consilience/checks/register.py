@@ -33,7 +33,7 @@ log = logging.getLogger("consilience")
 
 
 class Check(NamedTuple):
-    """What looks at a result.
+    """A check, and when it runs.
 
     Attributes
     ----------
@@ -116,16 +116,16 @@ def complete(
     """The result of a fit: with its worker table, what it was compared with, and what checks say of it."""
     comparison = None if fusion_checks is None else fusion_checks.comparison
     workers, drift = tabulate_workers(fit, comparison)
-    found: dict[str, Any] = {each.name: getattr(fit, each.name) for each in fields(FitResult)}
+    fields_of_fit: dict[str, Any] = {each.name: getattr(fit, each.name) for each in fields(FitResult)}
     if comparison is not None and comparison.untested and comparison.share_known < 1:
-        found["labels"] = replace(fit.labels, shown=False)
+        fields_of_fit["labels"] = replace(fit.labels, shown=False)
     table = {"worker": to_column(fit.names.workers), **workers}
-    result = Result(**found, workers=table, drift=drift, fusion_checks=fusion_checks, update=update)
+    result = Result(**fields_of_fit, workers=table, drift=drift, fusion_checks=fusion_checks, update=update)
     return replace(result, findings=run_checks(model, result))
 
 
 def run_checks(model: LabelEstimator, result: Result) -> tuple[Finding, ...] | None:
-    """What all checks find, the most serious first; None where the answers were not kept."""
+    """The findings of all checks, the most serious first; None where the answers were not kept."""
     r, compared = result.given.answers, result.comparison
     if r is None:
         return None

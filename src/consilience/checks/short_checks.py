@@ -155,7 +155,7 @@ def find_unsettled(_: Result, model: LabelEstimator) -> Iterator[Finding]:
     """The fit stopped before it settled."""
     warning = explain_stop(model)
     if warning is not None:
-        yield Finding.told(warning)
+        yield Finding.of_warning(warning)
 
 
 def find_doubtful(result: Result, _: LabelEstimator) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ def find_silence(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
     warning = result.answers.silence_doubt
     assert warning is not None
-    yield Finding.told(warning)
+    yield Finding.of_warning(warning)
 
 
 def find_scale(result: Result, _: LabelEstimator) -> Iterator[Finding]:

@@ -204,7 +204,7 @@ def score_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int
 
 
 def measure_information(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
-    """What a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
+    """The information of votes x (n, K) about labels with these posteriors, in nats, at the best temperatures."""
     shares = posterior.mean(axis=0) + ADDED_TO_CLASS_SHARES
     _, alone = fit_factors(votes, worker, posterior, n_workers, shares)
     return float(

@@ -463,7 +463,7 @@ def finish(
     n_iter: int,
     converged: bool,
 ) -> Averages:
-    """What was learned, with known values and without those that nobody answered."""
+    """The estimates, with known values and without those that nobody answered."""
     is_known, told = np.isfinite(data.known), np.bincount(data.item, minlength=len(t)) > 0
     low, high = (np.where(is_known, data.known, np.where(told, end, np.nan)) for end in (low, high))
     common = 0.0 if is_known.any() else find_common(crowd)

@@ -12,7 +12,7 @@ found by FISTA with projection on the simplex; T[j, k] = J[j, k] / sum_k J[j, k]
 
 **Runs of labels.** How probable they are: spans of texts, from their first token to their last. Labels of
 neighbours depend on each other, so that the probability of a run is no product of posteriors. Given the evidence, the
-labels of a sequence are a Markov chain again, whose steps are told in `consilience.kernels.chain`.
+labels of a sequence are a Markov chain again, whose steps are in `consilience.kernels.chain`.
 """
 
 from __future__ import annotations

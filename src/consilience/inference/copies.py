@@ -211,7 +211,7 @@ class Sample(NamedTuple):
 
     @property
     def row(self) -> Integers:
-        """What each answer is: its worker and label."""
+        """The code of the worker and the label of each answer."""
         return self.worker * self.n_symbols + self.label
 
 

@@ -64,7 +64,7 @@ class Parameters(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback receives after each iteration."""
+    """The argument of a callback after each iteration."""
 
     iteration: int
     max_iter: int
@@ -95,7 +95,7 @@ def run_em(
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
     that is learned must have settled too: the last step before the end has looked at it. Where there is no
     likelihood, a fit has settled after `enough_steps`. What is fitted is a `Problem`, or several that share something.
-    With a budget, where each iteration stands is kept in its folder, from where an interrupted run goes on.
+    With a budget, where each iteration stands is kept in its folder, from where an interrupted run continues.
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new, path = not start.prior.learns, None
@@ -109,7 +109,7 @@ def run_em(
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
-        # The gain may be negative where the objective is only a guide: that is no reason to stop.
+        # The gain may be negative where the objective is only approximate: that is no reason to stop.
         settled = tol > 0 and (abs(gain) < tol or (enough is not None and iteration >= enough))
         learns = parameters.prior.learns
         converged = bool(settled and (prior_is_new or not learns))
@@ -124,7 +124,7 @@ def run_em(
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be fitted, and where the data are."""
+    """Placed blocks, worker model with its prior, structure and graph: the input of the loop."""
 
     engine: Engine
     placed: Sequence[Placed]
@@ -230,9 +230,9 @@ def place(
     graph: Graph | None,
     engine: Engine,
 ) -> Problem:
-    """What is to be fitted, its blocks cut and put where they will be worked on."""
+    """The problem of observations, whose blocks are cut and put where they will be worked on."""
     r, placed = observations.responses, engine.place(observations.lay_out(workers))
-    # A field goes on from one iteration to the next with more than its parameters.
+    # A field continues from one iteration to the next with more than its parameters.
     budget, codes = (
         None if graph is not None else r.budget,
         None if observations.gold is None else observations.gold.codes,
@@ -384,7 +384,7 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
     return rows[:n_rows], float(total)
 
 
-# Where a run of the loop stands is kept after each iteration, so that an interrupted one can go on.
+# Where a run of the loop stands is kept after each iteration, so that an interrupted one can continue.
 
 
 def list_numbers(record: Any, name: str = "") -> dict[str, Any]:
@@ -429,7 +429,7 @@ def save_run(path: Path, parameters: Any, trace: list[float], prior_is_new: bool
 
 
 def load_run(path: Path, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
-    """What was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
+    """The last state of a run: parameters, objectives, and whether the prior is new; None to begin anew."""
     try:
         with np.load(path, allow_pickle=False) as saved:
             kept = refill(start, saved), saved["trace"].tolist(), bool(saved["prior_is_new"])

@@ -143,7 +143,7 @@ class LabelEstimator(Estimator, ABC):
     _summary_type: ClassVar[type[Summary]] = Summary
     #: Whether the model is fitted to a graph.
     _takes_graph: ClassVar[bool] = False
-    #: Whether features and priors of items have a say.
+    #: Whether features and priors of items are used.
     _takes_content: ClassVar[bool] = False
     #: Whether answers to predict from must take silence as those of the fit did.
     _needs_same_silence: ClassVar[bool] = True
@@ -152,7 +152,7 @@ class LabelEstimator(Estimator, ABC):
 
     @property
     def _rule(self) -> str:
-        """What may decide a label beside known ones: "median" or "sequence"; "" where only the probability does."""
+        """The rule that decides labels: "median" or "sequence"; "" for the most probable class."""
         return "" if self.label_by == "mode" else self.label_by
 
     def _prepare(self, r: Answers) -> Answers:
@@ -177,7 +177,7 @@ class LabelEstimator(Estimator, ABC):
 
 
 class Plan(NamedTuple):
-    """What is to be fitted, and from where."""
+    """A problem, and the parameters that the loop starts from."""
 
     problem: Problem
     starts: dict[str, Parameters]
@@ -218,12 +218,12 @@ class LatentEstimator(LabelEstimator):
         """The structure that the parameters call for."""
 
     def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
-        """What is to be fitted, and from where."""
+        """A problem, and the parameters that the loop starts from."""
         problem = self._make_problem(observations, graph, engine)
         return Plan(problem, find_starts(self, problem, observations))
 
     def _start_from_moments(self, r: Answers, structure: Structure, moments: MomentFit) -> StructureParameters:  # noqa: ARG002
-        """What moments say of the structure: the class prior."""
+        """The parameters of the structure by moments: the class prior."""
         started: StructureParameters = structure.given(moments.prior)
         return started
 
@@ -244,7 +244,7 @@ class LatentEstimator(LabelEstimator):
         return run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
 
     def _make_problem(self, observations: Observations, graph: Graph | None, engine: Engine) -> Problem:
-        """What is to be fitted, its blocks cut and put where they will be worked on."""
+        """The problem that the parameters call for, with its blocks cut and placed."""
         r = observations.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         pseudo_counts = checked_smoothing(self, r)

@@ -4,8 +4,8 @@ The classifier says g_nk, the probability of class k for item n by its features.
 (see `consilience.answers.items`), and learns from the posteriors q of the fit (Raykar et al., 2010):
 
 1. The model is fitted without features.
-2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM goes on with its probabilities as
-   priors of the items, and gives the next q.
+2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM continues with its probabilities
+   as priors of the items, and gives the next q.
 3. The model is fitted once more from its starts, with the priors of the last round. A coupling is chosen anew.
 
 After the first round the classifier learns from labels that it has had a say in. Where workers err independently, these
@@ -101,12 +101,12 @@ REASONS = {
 
 
 class FeatureFindings(NamedTuple):
-    """What features were found to say.
+    """Whether features are used, why, and how much they improve.
 
     Attributes
     ----------
     used : bool
-        Whether they have a say.
+        Whether they are used.
     n_items : int
         Items with features, and with answers or a known label, from which the classifier learned.
     n_features : int
@@ -157,7 +157,7 @@ class FeatureFindings(NamedTuple):
 
 
 class ComparedOpinions(NamedTuple):
-    """What a classifier says of items that it has not learned from, beside what the answers to them say."""
+    """Classes of items by the answers alone, and by a classifier that has not learned from them."""
 
     # The items with features and answers whose label is not known.
     item: NDArray[np.int64]
@@ -183,7 +183,7 @@ class FeatureClassifier(NamedTuple):
 
 
 class FeatureFit(NamedTuple):
-    """Answers with what features say of their items; if they have a say, with what a classifier says, out of fold."""
+    """Answers with what features say of their items; if they are used, with what a classifier says, out of fold."""
 
     observations: Observations
     findings: FeatureFindings
@@ -200,7 +200,7 @@ class FeatureFit(NamedTuple):
         return np.asarray(self.probabilities.argmax(axis=1))
 
     def compare_opinions(self) -> ComparedOpinions:
-        """What the classifier says, beside posteriors without features, of answered items whose label is not known."""
+        """Classes by the classifier and by answers alone, of answered items whose label is not known."""
         answered = self.observations.find_answered()
         if self.observations.gold is not None:
             answered &= self.observations.gold.codes < 0
@@ -433,7 +433,7 @@ class LinearTrainer:
 
 
 def scale_of(spread: Floats, centre: Floats) -> Floats:
-    """What features are divided by; features that are all alike stay as they are."""
+    """The divisors of features; features that are all alike stay as they are."""
     return np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
 
 

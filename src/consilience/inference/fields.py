@@ -1,7 +1,7 @@
 r"""Markov field fusion: a network over the items, whose coupling hidden items call for.
 
 Pseudo-likelihood finds how much neighbours agree, and takes the answers at their word. Where workers err together, they
-are too sure, and neighbours are not heard. So multiples c of that coupling are tried. All answers to some items are
+are too sure, and neighbours do not count. So multiples c of that coupling are tried. All answers to some items are
 hidden; what is left to speak for these items are their neighbours, and they must predict the hidden answers:
 
     mean over hidden items n of  sum over answers (m, l) to n of  log sum_k q_nk^t / Z_n Gamma_m[k, l]
@@ -67,8 +67,8 @@ def choose_fit(problem: Problem, fits: list[Fit], run: Run) -> Fit:
     """The fit whose workers and class prior explain the answers best if items are taken as independent.
 
     The field's own objective would prefer all labels to be alike. Posteriors that are inferred anew belong to the fit:
-    inference goes on from one iteration to the next. With a strong coupling it may end in an optimum that is not
-    found again from the evidence, as for results and predictions. Then the fit goes on from what is found there.
+    inference continues from one iteration to the next. With a strong coupling it may end in an optimum that is not
+    found again from the evidence, as for results and predictions. Then the fit continues from what is found there.
     """
 
     def score(fit: Fit) -> float:

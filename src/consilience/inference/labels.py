@@ -65,7 +65,7 @@ def choose_labels(posterior: Floats, label_by: str) -> NDArray[np.int64]:
 
 
 def name_levels(classes: Values) -> Values:
-    """What levels are called in results: numbers where all read as numbers, whole ones if they are whole.
+    """The names of levels in results: numbers where all read as numbers, whole ones if they are whole.
 
     >>> name_levels(np.array(["1", "2"], dtype=object)), name_levels(np.array([0.5, 1.0]))
     (array([1, 2]), array([0.5, 1. ]))

@@ -48,7 +48,7 @@ class Layout(NamedTuple):
 
 
 class MomentFit(NamedTuple):
-    """What moment matching found. Matrices are (M, L, K)."""
+    """The result of moment matching. Matrices are (M, L, K)."""
 
     confusion: Floats
     prior: Floats

@@ -126,7 +126,7 @@ def count_once(r: Answers, groups: Integers) -> Answers:
 
 
 def keep_strongest(responses: Answers) -> Answers:
-    """Return the answers with each worker's weights on an item replaced by the label with most weight."""
+    """The answers in which each worker gives an item only the label with most weight."""
     if responses.amount is None:
         return responses
     pair = responses.item_of_answer() * responses.n_workers + responses.worker

@@ -149,7 +149,7 @@ def fit_together(
     Returns
     -------
     types : list of WorkerTypes
-        What each question hears of its workers from the others.
+        The types of the workers of each question, by the others.
     own : float
         The probability that a question calls for a skill of its own.
     easiness : array

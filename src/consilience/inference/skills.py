@@ -45,7 +45,7 @@ SMALLEST_DENSITY = np.finfo(np.float64).tiny
 
 
 class Skills(NamedTuple):
-    """What is learned of all questions together."""
+    """Shares of skills, and the probability of a skill of its own, over all questions."""
 
     shares: Floats  # (S,): of levels, v
     own: float  # the probability that a question calls for a skill of its own, o
@@ -70,7 +70,7 @@ class Skills(NamedTuple):
 
 
 def weigh(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], list[Floats], list[Floats], Floats, float]:
-    """What evidence for types, (M, T) of each question, says of levels.
+    """The evidence for levels, by that for types, (M, T) of each question.
 
     Of each question E (M, S), the sum over r of v E (M, 1), and X (M, S); log v + sum of log X, (M, S); and J, but for
     factors of the evidence.

@@ -193,7 +193,7 @@ def check_transitions(owner: str, r: Answers) -> None:
 
 
 def find_starts(model: LatentEstimator, problem: Problem, observations: Observations) -> dict[str, Parameters]:
-    """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones."""
+    """The parameters to start from, by name: those that `start` names, then `n_init - 1` random ones."""
     from .estimator import Estimator
 
     r = observations.responses

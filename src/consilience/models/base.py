@@ -199,7 +199,7 @@ class Model(Fitted[Result], LabelEstimator):
         features: object = None,
         item_prior: object = None,
     ) -> Others:
-        """What was learned, ready to be applied to other answers."""
+        """Other answers with what the fit learned of their workers."""
         from .updating import read_like
 
         result = self.result_
@@ -572,7 +572,7 @@ class Model(Fitted[Result], LabelEstimator):
         return write_model(to_path("path", "save", path), **self._to_saved(answers, texts))
 
     def _to_saved(self, answers: bool, texts: bool) -> dict[str, Any]:
-        """What a file says of the model."""
+        """The content of the file of the model."""
         from ..results.saving import describe_model
 
         check_truth("answers", "save", answers)
@@ -884,7 +884,7 @@ class Model(Fitted[Result], LabelEstimator):
 
 
 def name_source(model: Model, kind: str | None) -> None:
-    """Let the result be told of as one of people, functions or models; None: as it was recognised."""
+    """Describe the result as one of people, functions or models; None: as it was recognised."""
     if kind is not None:
         given = model.result_.given._replace(source_kind=check_kind(kind))
         result = replace(model.result_, given=given)
@@ -926,7 +926,7 @@ class Standalone(Fitted[estimator.FittedResult]):
 
     @abstractmethod
     def overview(self, title: str = "") -> Document:
-        """What terminals, notebooks and JSON show."""
+        """The document that terminals, notebooks and JSON show."""
 
     @abstractmethod
     def page(self, title: str = "") -> Document:

@@ -68,7 +68,7 @@ Question: TypeAlias = tuple[Model, Observations, Graph | None, Given]
 
 
 class Shared(NamedTuple):
-    """What was found of all questions together.
+    """What all questions of a fusion have in common.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -
 def open_questions(
     source: Any, names: Sequence[str], graph: object, gold: object, columns: Mapping[str, Any], block: object
 ) -> Callable[[str], Prepared]:
-    """What opens a question by its name, which has a column of its own in a table, or answers of its own."""
+    """A function that opens a question by its name: a column of a table, or an entry of a mapping."""
     check_questions(list(names), "fuse")
     known = split_gold(gold, names)
     if are_answers(source):

@@ -69,7 +69,7 @@ class HiddenMarkov(StreamingModel):
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_
         As for `DawidSkene`, and so are all that are not listed here. The trace never falls at coupling 1, nor at 0
         without forbidden transitions (unless a smoothing below 0.002 makes steps that hardly ever happen impossible to
-        variational Bayes); in between the chain is tempered, and the trace is only a guide.
+        variational Bayes); in between the chain is tempered, and the trace is only approximate.
     transition_ : ndarray of shape (n_classes, n_classes)
         ``transition_[from, to]``; rows sum to 1. The paper's T is the transpose.
     initial_ : ndarray of shape (n_classes,)
@@ -141,7 +141,7 @@ class HiddenMarkov(StreamingModel):
         return Chain(*parts, coupling, allowed)
 
     def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
-        """What is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
+        """The problem and its starts, with a coupling that was chosen by hidden answers."""
         problem, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
         if self._learns_coupling and count_units(observations.responses) > 1:
             coupling, scores = learn_coupling(observations, problem, self._run, self.seed)

@@ -47,7 +47,7 @@ from .opening import open_with_kind
 
 
 class Earlier(NamedTuple):
-    """What earlier batches of a stream taught, beside their statistics."""
+    """Results of the earlier batches of a stream, beside their statistics."""
 
     calibrated: Calibrated | None
     sums: Sums
@@ -258,7 +258,7 @@ class StreamingModel(LatentModel):
         labels that they got then. Answers are not kept: results per item (`labels_`, `posterior_`, `to_frame`) are
         those of the last batch, and memory depends on the number of workers, labels and classes alone. What is said
         about workers and classes (`confusion_`, `prior_`, `worker_report`) is about all batches. `partial_fit` also
-        goes on from `fit`, and from a model that was loaded. `fit` starts anew.
+        continues from `fit`, and from a model that was loaded. `fit` starts anew.
 
         Workers, labels and classes may be new in any batch. All answers to an item, and all positions of a sequence,
         should be in the same batch. Workers who copy each other are not looked for.
@@ -298,7 +298,7 @@ class StreamingModel(LatentModel):
 
 
 def summarise_features(feature_fit: FeatureFit, posterior: Floats, codes: NDArray[np.int64]) -> FeatureResult:
-    """What features were found to say, with how often the classifier agrees with the labels."""
+    """The findings on features, with how often the classifier agrees with the labels."""
     findings, opinions = feature_fit.findings, None
     if feature_fit.classifier is not None:
         opinions = feature_fit.compare_opinions()

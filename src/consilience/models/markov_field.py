@@ -65,8 +65,8 @@ class MarkovField(LatentModel):
     labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_
         As for `DawidSkene`, and so are all that are not listed here. The trace is the mean-field objective without the
         field's normaliser: at a given coupling it never falls by mean field if all items listen; while the coupling is
-        learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
-        inferred anew; the trace begins there.
+        learned, and otherwise, it is approximate. With a strong coupling a fit may have to continue from posteriors
+        that are inferred anew; the trace begins there.
     coupling_ : float
         The coupling used, for edges of weight 1. Where edges have weights, words and the report give it for edges of
         the usual weight, their geometric mean. ``result_.course.coupling_scores`` has each coupling that was tried,
@@ -76,7 +76,7 @@ class MarkovField(LatentModel):
     -----
     Inference runs on this machine, over the whole graph; evidence and counts go through the engine. To learn the
     coupling takes about thirty more fits of a small graph, and six of one with more than 25,000 answered items; each
-    goes on from the one before. `consilience.fuse` fits the same model to a shuffled graph, too, at the same price.
+    continues from the one before. `consilience.fuse` fits the same model to a shuffled graph, too, at the same price.
 
     A class prior that is learned has no say at items with neighbours. One that is given with `prior` has.
 
@@ -131,7 +131,7 @@ class MarkovField(LatentModel):
         return Field(*parts, self._given_coupling, self.inference)
 
     def _plan(self, observations: Observations, graph: Graph | None, engine: Engine) -> Plan:
-        """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""
+        """The problem and its starts, with a coupling that was chosen by hidden items."""
         learning, scores = self._make_problem(observations, graph, engine), list[CouplingScore]()
         independent, independent_fit = fit_independent_items(learning, self._run)
         fixed = fix_prior(learning, independent_fit) if find_linked(cast(Graph, graph)).any() else learning
@@ -144,7 +144,7 @@ class MarkovField(LatentModel):
             coupling, scores = choose_coupling(observations, fixed, agreeing, power, self._run, self.seed)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = learning if coupling == 0 else fixed
-        # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+        # All starts continue with the same coupling, so that their objectives can be compared: the field's normaliser,
         # which depends on it, is not known.
         problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
         return Plan(problem, self._set_off(observations, learning, problem), scores, (independent, independent_fit))

@@ -21,7 +21,7 @@ from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
 class Prepared(NamedTuple):
-    """What was opened for a fusion.
+    """Answers, known labels and graph of a fusion, opened.
 
     Attributes
     ----------

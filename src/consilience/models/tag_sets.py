@@ -34,7 +34,7 @@ def kind_of(result: Result) -> TagsKind:
 
 
 def reshape(result: Result, values: Floats) -> Floats:
-    """Return what is known of each tag of each thing as (n_items, n_tags)."""
+    """Figures of single tags as a table (n_items, n_tags)."""
     return values.reshape(-1, len(kind_of(result).tags))
 
 

@@ -53,7 +53,7 @@ from .opening import open_answers
 
 
 class Update(NamedTuple):
-    """What an update brought.
+    """The changes that an update made.
 
     Attributes
     ----------
@@ -92,11 +92,11 @@ class Update(NamedTuple):
         return f"Update({self.describe()})"
 
     def describe(self) -> str:
-        """Return in words what is new, and how many labels have changed."""
+        """The changes in words: what is new, and how many labels have changed."""
         return f"{self.describe_news()}; {plural(self.n_changed, 'label')} changed"
 
     def describe_news(self) -> str:
-        """Return in words what is new."""
+        """How many answers, items, workers and labels are new, in words."""
         done = {"corrected": self.n_corrected, "retracted": self.n_retracted, "there already": self.n_repeated}
         new = {
             "new item": self.n_new_items,
@@ -198,7 +198,7 @@ def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
 
 
 def check_answers(result: Result) -> Answers:
-    """The answers of a fit, if it can go on."""
+    """The answers of a fit, if it can continue."""
     refuse(result.kind.no_update)
     if result.given.has_priors or result.feature_result is not None:
         raise ParameterError(
@@ -272,7 +272,7 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
 def fit_batch(
     model: LatentEstimator, before: Result | None, r: Answers, kind: AnyKind, gold: object, engine: object
 ) -> FitResult:
-    """What is found in one more batch and in all `before`, if there were any; `kind` is what its items are."""
+    """Fit one more batch, with the statistics of all `before`, if there were any; `kind` is what its items are."""
     from ..kernels.answers import SMALLEST
 
     if before is not None:
@@ -335,7 +335,7 @@ def fit_batch(
 
 
 def check_batch(model: LatentEstimator, before: Result, r: Answers) -> Sums:
-    """The sums over the answers of a result, if a model can go on from it with these answers."""
+    """The sums over the answers of a result, if a model can continue from it with these answers."""
     if before.feature_result is not None and before.feature_result.findings.used:
         raise ParameterError(
             "This model was fitted with features, which batches do not have.",

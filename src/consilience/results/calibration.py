@@ -6,7 +6,7 @@ themselves. So a posterior q is reported as
     q_nk^t / sum_j q_nj^t
 
 with one power t for all items. It is chosen by hidden answers: some answers are hidden, two steps of EM
-go on with the others, and t is where the answers that were hidden are predicted best (see
+continue with the others, and t is where the answers that were hidden are predicted best (see
 `consilience.inference.hidden_answers`).
 
 A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
@@ -35,7 +35,7 @@ with the power t of the model. For models without a chain tokens are independent
 posteriors of the tags; see `consilience.kinds.span_kind`.
 
 Tags are read in any scheme; see `consilience.answers.tagging`. A span that begins with I-X, in a scheme that has no B-X
-there, must not go on with the span before it.
+there, must not continue with the span before it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def calibrate(
     answers too, and known labels lower the power because of such errors.
 
     `posterior` and `left_out` (N, K) are those of the fit, and those that leave each item out. `opinion` is what a
-    classifier says of the items, if it has a say. If the answers are a batch of a stream, `before` is the calibration
+    classifier says of the items, if it is used. If the answers are a batch of a stream, `before` is the calibration
     of the batches before.
     """
     r, gold, calibration = observations.responses, observations.gold, model.calibration

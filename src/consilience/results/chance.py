@@ -152,7 +152,7 @@ def shape_of_counts(workers: WorkerModel) -> tuple[int, int]:
 
 
 def measure_by_others(workers: WorkerModel, counts: Floats, pairs: Floats) -> dict[str, Floats]:
-    """What answers of others say of each worker: the probability of chance, and the figures of raters.
+    """The probability of chance of each worker, and the figures of raters, by the answers of others.
 
     `counts` and `pairs` are the sums over all blocks; those of pairs of classes say how little p tells these apart.
     """
@@ -166,7 +166,7 @@ def measure_by_others(workers: WorkerModel, counts: Floats, pairs: Floats) -> di
 
 
 def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:
-    """The probability that each worker answers by chance, (M,), by counts (M, L, K); NaN if nothing tells.
+    """The probability that each worker answers by chance, (M,), by counts (M, L, K); NaN if nothing checks it.
 
     Where silence is an answer, nothing is told by what one says who says only one label: speaking is the answer.
 
@@ -269,7 +269,7 @@ def learn_share(odds: Floats) -> Floats:
 
 
 def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
-    """Bias, both ends of its interval, spread and carelessness of each rater, (M, 5); NaN if nothing tells.
+    """Bias, both ends of its interval, spread and carelessness of each rater, (M, 5); NaN if nothing checks it.
 
     Counts (M, L, K) are sums of p over the answers of each rater, pairs (K, K) those of p_k p_h.
     """

@@ -26,9 +26,9 @@ from .record import (
 LEAST_INFORMED_GAIN = 0.005
 # With fewer hidden answers than this, nothing is tested.
 LEAST_HIDDEN = 20
-# What further known labels would bring is told for so many, unless the range is narrow enough.
+# What further known labels would bring is reported for so many, unless the range is narrow enough.
 MORE, NARROW_ENOUGH = (30, 100), 0.08
-# A range that is narrower than this is told with a decimal.
+# A range that is narrower than this is shown with a decimal.
 NARROW = 0.05
 # An interval of the expected accuracy ten times as wide, with the estimate at its lower end, says that little is known.
 MOST_UNCLEAR = 0.01
@@ -135,7 +135,7 @@ class Comparison:
     open_labels : bool
         Whether it is open, of soft votes, which labels are right where those of the mean are others.
     known, width : bool, float
-        Whether it is told how many labels are right, and how wide the range of that is.
+        Whether it is reported how many labels are right, and how wide the range of that is.
     by_record : bool
         Whether the accuracy is judged by the record of real crowds.
     alpha_name : str
@@ -279,7 +279,7 @@ class Comparison:
         return f"about {share} of these {labels} are right ({low} to {high}), judging by {' and '.join(by)}"
 
     def describe_more(self) -> str:
-        """What further known labels would bring, in words; nothing where that is little."""
+        """How much narrower the range would be with further known labels, in words; "" where that is little."""
         n_open = round((1 - self.share_known) * self.n_items)
         numbers = [n for n in MORE if n < n_open]
         if not self.known or not numbers or self.width < NARROW_ENOUGH:
@@ -291,7 +291,7 @@ class Comparison:
         return f"{known} would narrow this to a range about {widths[0]:.0f} points wide{further}"
 
     def find_densities(self) -> Floats:
-        """What is thought of the labels that are not known; see `consilience.results.record`."""
+        """The densities of the error of the labels that are not known; see `consilience.results.record`."""
         by_record = (
             estimate_error_by_record(self.blind_accuracy, self.expected_accuracy_high) if self.by_record else None
         )
@@ -368,7 +368,7 @@ class Comparison:
 
 
 def explain_move(before: Comparison, after: Comparison) -> str:
-    """What the verdict was before, in words."""
+    """The verdict before an update, in words."""
     if not before.tested:
         return "the verdict was not tested before"
     too = " too" if before.verdict == after.verdict else ""
@@ -389,7 +389,7 @@ def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) 
 
 @dataclass(frozen=True)
 class ScaleCheck:
-    """What hidden answers tell of classes that are whole numbers, and of which nobody said whether they have an order.
+    """The comparison of whole numbers as ordered and as plain classes, by hidden answers.
 
     Attributes
     ----------
@@ -413,7 +413,7 @@ class ScaleCheck:
         return f"the classes are whole numbers, and were taken for {taken}: {self.describe()}"
 
     def describe(self) -> str:
-        """What the numbers are judged by."""
+        """The scores that the choice rests on, in words."""
         if math.isnan(self.lead):
             return "different answers to one item are no nearer to each other than at random"
         figures = f"mean log score {self.lead:+.3f}, standard error {self.lead_error:.3f}"
@@ -444,7 +444,7 @@ class SoftCheck:
         return f"soft votes are fused {NAMES_OF_WAYS[self.way]}: {self.describe()}"
 
     def describe(self) -> str:
-        """What the way was chosen by."""
+        """The scores that the choice rests on, in words."""
         if math.isnan(self.mean):
             return "too few votes are about items with votes of others, so ways cannot be compared"
         tried = ", ".join(f"{words} {getattr(self, way):.3f}" for way, words in NAMES_OF_WAYS.items())
@@ -458,7 +458,7 @@ class SoftCheck:
 
 @dataclass(frozen=True)
 class GraphCheck:
-    """What is known about a graph without known labels.
+    """The comparison of a graph with a shuffled one, without known labels.
 
     Attributes
     ----------

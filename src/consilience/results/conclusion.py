@@ -41,7 +41,7 @@ N_SUMS = 4
 
 
 class Conclusion(NamedTuple):
-    """What the pass finds.
+    """The results of the pass.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Conclusion(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is to be done with each block, wherever it is."""
+    """The work on each block, wherever it is."""
 
     workers: WorkerModel
     log_weights: Floats

@@ -228,7 +228,7 @@ class Explanation:
         return build_frame(columns, self.backend)
 
     def to_record(self) -> dict[str, Any]:
-        """What `--json` shows."""
+        """The record that `--json` shows."""
         weight = "share" if self.is_vote else "log_odds"
         sums = {} if self.is_vote else {"uncalibrated_log_odds": self.uncalibrated, "log_odds": self.log_odds}
         return {

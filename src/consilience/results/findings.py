@@ -58,8 +58,8 @@ class Finding:
     place: str = ""
 
     @classmethod
-    def told(cls, warning: ConsilienceWarning) -> Finding:
-        """What was warned of when answers were read, or fitted."""
+    def of_warning(cls, warning: ConsilienceWarning) -> Finding:
+        """The finding of a warning that was given when answers were read, or fitted."""
         return cls(warning.problem, warning.remedies, keyword=warning.keyword, category=None)
 
     def warning(self) -> ConsilienceWarning:
@@ -74,7 +74,7 @@ class Finding:
         return replace(self, problem=problem or str(self.problem), remedies=tuple(filter(None, remedies)))
 
     def to_record(self, spell: Spelling) -> dict[str, Any]:
-        """What `--json` shows."""
+        """The record that `--json` shows."""
         record = asdict(self.spelled(spell))
         return {name: record[name] for name in ("kind", "level", "problem", "remedies", "place")}
 

@@ -132,7 +132,7 @@ def fit_model(
     chosen: Given = NOTHING_CHOSEN,
     coupling_scores: list[CouplingScore] | None = None,
 ) -> FitResult:
-    """What a model finds in observations; the nodes of the graph are their items.
+    """Fit a model to observations; the nodes of the graph are their items.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def make_result(
     chance: Floats | None = None,
     **further: Any,
 ) -> FitResult:
-    """What a fit found: labels with their probabilities, and what every fit says of its answers."""
+    """The result of a fit: labels with their probabilities, and vocabularies and counts of the answers."""
     r = observations.responses
     known = None if observations.gold is None else observations.gold.find_kept(codes)
     # A function with one label, whose silence is ignored, seems to say it by chance.

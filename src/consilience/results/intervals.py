@@ -115,7 +115,7 @@ LEAST_LEFT = 0.01
 FEW_UNITS = 10
 # Answers count as checked if others check this share of the items, or so many labels are known.
 LEAST_CHECKED, ENOUGH_KNOWN = 0.1, 10
-# Why nothing is told by probabilities, if nothing checks the answers.
+# Why probabilities are not reported, if nothing checks the answers.
 UNCHECKED = "hardly any item has answers of two workers, so nothing checks them"
 # So many entries of matrices are worked on at a time, of so many items at least.
 ENTRIES_AT_ONCE, FEWEST_ITEMS_AT_ONCE = 1 << 16, 1 << 10
@@ -139,7 +139,7 @@ class Intervals(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What was learned, as far as intervals depend on it."""
+    """The estimates that intervals depend on."""
 
     learned: Learned
     prior: Floats  # (K,): the class shares
@@ -160,7 +160,7 @@ class Sums(NamedTuple):
     moments: Floats  # (2, K): posteriors, and their squares
     meant: Floats  # (K,): 1 if some answer means the class
     sizes: Floats  # (2,): items, and sequences
-    summary: Summary | None = None  # of the structure, which the next batch goes on from
+    summary: Summary | None = None  # of the structure, which the next batch continues from
 
     def plus(self, earlier: Sums) -> Sums:
         """The sums with those of earlier batches."""
@@ -215,7 +215,7 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
 def gather_estimates(
     observations: Observations, problem: Problem, learned: Learned, prior: Prior, prior_is_known: bool = False
 ) -> Estimates:
-    """What intervals depend on; `prior` is that of the workers."""
+    """The estimates that intervals depend on; `prior` is that of the workers."""
     r = observations.responses
     named = np.flatnonzero(r.label_of_class >= 0)
     if learned.kind == OneCoinWorkers.name:

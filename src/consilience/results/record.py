@@ -35,7 +35,7 @@ few answers it is. Median and lower end come from the first.
 e is proportional to e^(n - k - 1/2) (1 - e)^(k - 1/2).
 
 **What more labels would bring.** n further labels would make k right with the probability that the density gives, and
-each k a range. The mean of their widths is told.
+each k a range. The mean of their widths is reported.
 """
 
 from __future__ import annotations
@@ -115,11 +115,10 @@ def fit_line(pairs: tuple[tuple[float, float], ...]) -> tuple[float, float, floa
 def estimate_error_by_record(
     expected: float, high: float = math.nan, pairs: Mapping[str, tuple[float, float]] = PAIRS
 ) -> Floats:
-    """What real crowds tell of one: two densities of the logit of its error, at `LOGITS`, (2, grid).
+    """Two densities of the logit of the error of a crowd, by real crowds, at `LOGITS`, (2, grid).
 
-    The first is what is thought; its middle and its lower end are told. In the second, some crowds err independently:
-    it is for the upper end. The expected accuracy of the crowd is `expected`, and `high` is the upper end of the 95%
-    interval of that.
+    The first is for the estimate and the lower end. In the second, some crowds err independently: it is for the upper
+    end. The expected accuracy of the crowd is `expected`, and `high` is the upper end of the 95% interval of that.
     """
     start, slope, deviation, mean, squares, least, n_crowds = fit_line(tuple(pairs.values()))
     x = float(-logit(min(max(expected, 1e-4), 1 - 1e-6)))
@@ -139,7 +138,7 @@ def estimate_error_by_record(
 
 
 def assume_any_error() -> Floats:
-    """What is thought of a crowd that is not like those of the record, before any label is known, (2, grid).
+    """The densities for a crowd that is not like those of the record, before any label is known, (2, grid).
 
     The density of Jeffreys in the error is here that in its logit.
     """

@@ -101,7 +101,7 @@ class Labels:
     shown: bool = True
     n_items: int = field(init=False)
     confidence: Floats = field(init=False)  # the probability of each label
-    shown_confidence: Floats = field(init=False)  # the same as tables show it: NaN, if it cannot be told
+    shown_confidence: Floats = field(init=False)  # the same as tables show it: NaN, if nothing checks it
 
     def __post_init__(self) -> None:
         n_items = len(self.codes)
@@ -174,7 +174,7 @@ class Labels:
         return columns
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
-        """What identifies some of the items."""
+        """The keys of some of the items."""
         return {name: column.take(rows) for name, column in self.keys.items()}
 
 
@@ -201,7 +201,7 @@ class Course(NamedTuple):
 
 
 class FeatureResult(NamedTuple):
-    """What features of the items were found to say."""
+    """The findings on features of the items, and the classifier that learned from them."""
 
     findings: FeatureFindings
     names: list[str] | None  # None if they came without names
@@ -229,12 +229,12 @@ class Given(NamedTuple):
 
 
 class FusionChecks(NamedTuple):
-    """What `fuse` compared a fit with."""
+    """The comparisons that `fuse` makes."""
 
     comparison: Comparison | None = None  # None for votes, and where no answers can be compared
     vote: Floats | None = None  # shares of the votes of each item, known labels among them; they are not saved
     graph_check: GraphCheck | None = None
-    limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
+    limits_graph: bool = False  # whether errors run along edges, so that only some items use their neighbours
 
 
 def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Learned:
@@ -274,8 +274,8 @@ class FitResult:
     checked: bool = True  # whether anything checks the answers; see `consilience.results.intervals`
     # Of the spans among the labels of a chain, if these are tags.
     span_confidence: Floats | None = None
-    # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
-    # functions whose silence is ignored.
+    # The probability that each worker answers by chance; NaN where nothing checks the answers. None for votes, streams,
+    # and functions whose silence is ignored.
     chance: Floats | None = None
     # Of raters on a scale, see `consilience.results.chance`; None for other workers, and for streams.
     raters: Floats | None = None
@@ -292,7 +292,7 @@ class FitResult:
 
     @cached_property
     def learned(self) -> Learned:
-        """What was learned of the workers. For a vote these are matrices that its labels make, which may be large."""
+        """The parameters of workers and structure. For a vote these are matrices by its labels, which may be large."""
         if self.estimates is not None:
             return self.estimates
         assert self.voting is not None
@@ -357,7 +357,7 @@ class Result(FitResult):
         )
 
     def need_features(self) -> FeatureResult:
-        """What features were found to say, if there were any."""
+        """The findings on features; an error if there were none."""
         if self.feature_result is None:
             raise NotFittedError(f"This {self.model} was fitted without features.", Sentence("Fit it with {features}."))
         return self.feature_result

@@ -246,7 +246,7 @@ def compare_names(what: str, expected: Iterable[str], names: object) -> None:
 
 
 def misfit(path: str, entry: object) -> ValueError:
-    """What is wrong with an entry of the header."""
+    """The error for an entry of the header that cannot be so."""
     return ValueError(f"{path} cannot be {shorten(entry)}")
 
 
@@ -262,7 +262,7 @@ def write_model(path: str | os.PathLike[str], model: str, parameters: Mapping[st
     columns: dict[str, Column] = {}
 
     def pack(value: Any, path: str, hint: Any = None) -> object:
-        """What stands for a value in the header."""
+        """The entry of a value in the header."""
         if value is None or isinstance(value, (str, bool, int, float)):
             return value
         if isinstance(value, pa.Array) or (isinstance(value, np.ndarray) and find_dtype(hint) in (None, object)):
@@ -320,7 +320,7 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
 def describe_model(
     result: Result, parameters: Mapping[str, object], *, answers: bool = True, texts: bool = True
 ) -> dict[str, Any]:
-    """What is written of a model of labels; see `Model.save`."""
+    """The header and parts of the file of a model of labels; see `Model.save`."""
     r, graph = result.given.answers, result.given.graph
     given = result.given._replace(answers=None, graph=None)
     if answers and r is not None:
@@ -374,7 +374,7 @@ def from_plain(value: object) -> object:
 
 
 class SavedModel:
-    """What a file says of a model. It is read part by part, each after those that it depends on.
+    """The content of a file. It is read part by part, each after those that it depends on.
 
     Attributes
     ----------
@@ -418,7 +418,7 @@ class SavedModel:
         return replace(result, given=restore_given(result))
 
     def check_all_was_read(self) -> None:
-        """Raise a `ValueError` for arrays and columns of the model that nobody asked for."""
+        """Raise a `ValueError` for arrays and columns of the model that no part has read."""
         for member in sorted(self.parts):
             what, _, path = member.partition("s/")
             if path.startswith(self.path):
@@ -554,7 +554,7 @@ def read_header(file: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def restore_given(result: Result) -> Given:
-    """What a model was fitted to, with all that is saved elsewhere in the file."""
+    """The answers and the graph of a model, with all that is saved elsewhere in the file."""
     r, graph, names, keys = result.given.answers, result.given.graph, result.names, result.labels.keys
     if r is None:
         return result.given._replace(graph=None)

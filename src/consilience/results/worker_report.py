@@ -81,7 +81,7 @@ ATTENTION = (
     "",
     FEW_ANSWERS_REMARK,
 )
-# Expected answers that a mistake must have to be told, and a truth for the rate of a mistake to mean something.
+# Expected answers that a mistake must have to be reported, and a truth for the rate of a mistake to mean something.
 LEAST_MISTAKES, ENOUGH_MET = 0.5, 3.0
 # So many entries of a table of workers are worked on at a time, and matrices of a vote with more are not made for it.
 MOST_ENTRIES, MOST_MADE = 1 << 20, 1 << 24
@@ -134,7 +134,7 @@ def tabulate_workers(
         assert fit.intervals.workers is not None
         intervals = fit.intervals.workers.copy()
 
-    # Who is judged by nothing else. Where it cannot be told, everybody is judged.
+    # Who is judged by nothing else. Where that is not known, everybody is judged.
     unjudged = np.full(n_workers, not fit.checked)
     knows_more = fit.feature_result is not None or fit.given.has_priors
     if fit.checked and fit.chance is not None and not (knows_more or takes_silence):
@@ -221,7 +221,7 @@ def find_accused(fit: FitResult, comparison: Comparison | None) -> Truths:
 def measure_workers(
     counts: Floats | Cells, labels: Values, classes: Values
 ) -> tuple[Floats, Floats, Floats, Floats, list[str]]:
-    """What expected counts of answers (M, L, K) say of each worker.
+    """Right, total, top share, expected accuracy and worst confusion of each worker, by counts (M, L, K).
 
     These are right answers, all answers, the share of the most frequent label, the accuracy that the same mix of
     answers would have by chance, and the mistake with the highest rate.

@@ -47,14 +47,14 @@ class Summary:
 
 @dataclass
 class Trail:
-    """Where the last inference over a graph ended, so that the next one of the same fit can go on from there."""
+    """Where the last inference over a graph ended, so that the next one of the same fit can continue from there."""
 
     posterior: Floats | None = None
     messages: Floats | None = None
 
 
 class StructureParameters(ABC):
-    """What is learned of a structure."""
+    """The parameters of a structure, which infer posteriors from evidence."""
 
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective
@@ -69,8 +69,8 @@ class StructureParameters(ABC):
     def infer(self, evidence: Floats, graph: Graph | None, trail: Trail | None, n_threads: int) -> Summary:
         """Turn the evidence of all items, (N, K), into posteriors in place, where a structure takes them all at once.
 
-        With a trail, which belongs to a fit, inference goes on from where the last one ended. Without one it starts
-        from the evidence alone and goes on for longer.
+        With a trail, which belongs to a fit, inference continues from where the last one ended. Without one it starts
+        from the evidence alone and takes more sweeps.
         """
         raise NotImplementedError
 
@@ -88,7 +88,7 @@ class StructureParameters(ABC):
         """The parameters with which the E-step uses what is reported: a proper likelihood."""
 
     def log_prior(self, linked: bool) -> Floats:
-        """What the class prior says of an item, in logarithms (K,), apart from what its neighbours say.
+        """The logarithms of the class prior of an item, (K,), without its neighbours.
 
         In a network the prior may depend on whether the item is linked to others.
         """
@@ -101,7 +101,7 @@ class StructureParameters(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Structure(ABC):
-    """What is fixed about a structure before the fit: small enough to be sent to every block."""
+    """The settings of a structure, fixed before the fit and small enough to be sent to every block."""
 
     n_classes: int
     fixed_prior: Floats | None
@@ -176,7 +176,7 @@ class IndependentParameters(StructureParameters):
         return weigh_logs(summary.mass, log_of(self.weights))
 
     def log_prior(self, linked: bool) -> Floats:
-        """What the class prior says of an item, in logarithms (K,)."""
+        """The logarithms of the class prior of an item, (K,)."""
         return log_of(self.weights)
 
     def point(self) -> Self:

@@ -29,7 +29,7 @@ BROKEN = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class ChainSummary(Summary):
-    """What one pass over sequences adds up to."""
+    """Expected counts of one pass over sequences."""
 
     start: Floats  # posteriors of first positions
     pairs: Floats  # posteriors of neighbouring pairs [from, to]

@@ -40,8 +40,8 @@ MOST_COUPLING = 3.0
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
 # No edge couples by more nats than this, which is certainty: sums and squares of couplings stay numbers.
 FIRMEST = 1e100
-# Inference stops when no probability moves by more than this, or after so many sweeps: in EM, where it goes on from the
-# last iteration, and at the end, where it starts again.
+# Inference stops when no probability moves by more than this, or after so many sweeps: in EM, where it continues from
+# the last iteration, and at the end, where it starts again.
 EM_SWEEPS, EM_TOL = 20, 1e-3
 LAST_SWEEPS, LAST_TOL = 200, 1e-6
 MESSAGE_DAMPING = 0.2
@@ -53,7 +53,7 @@ WARM_UP, WARM_UP_SWEEPS = (0.25, 0.5, 0.75), 3
 
 @dataclass(frozen=True, eq=False)
 class FieldSummary(Summary):
-    """What one inference over the graph gives."""
+    """Expected counts of one inference over the graph."""
 
     coupling: float  # the next one
 
@@ -76,8 +76,8 @@ class FieldParameters(StructureParameters):
     def infer(self, evidence: Floats, graph: Graph | None, trail: Trail | None, n_threads: int) -> FieldSummary:
         """Turn the evidence of all nodes into posteriors, in place.
 
-        With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
-        from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
+        With a trail, inference continues from it, is brief, and the coupling takes one step; without one it starts
+        from the evidence alone and takes more sweeps. All of it is in the order in which nodes are visited.
         """
         from ...kernels.graph import field_objective, pseudo_likelihood_slope
 
@@ -123,7 +123,7 @@ class FieldParameters(StructureParameters):
         return FieldSummary(value, posterior.sum(axis=0), coupling)
 
     def log_prior(self, linked: bool) -> Floats:
-        """What the class prior says of a node with edges, or of one without, in logarithms (K,)."""
+        """The logarithms of the class prior of a node with edges, or of one without, (K,)."""
         return self.pull if linked else log_of(self.weights)
 
     def point(self) -> Self:
@@ -150,7 +150,7 @@ class Field(Structure):
         return self._parameters(self.unlinked.weights, mean, 0.0, coupling)
 
     def for_left_out(self, parameters: FieldParameters) -> FieldParameters:
-        """What was found, for posteriors that leave items out; nodes without edges have their own prior."""
+        """The parameters for posteriors that leave items out; nodes without edges have their own prior."""
         reported: FieldParameters = super().for_left_out(parameters)
         if parameters.fixed or parameters.coupling == 0 or self.unlinked is None:
             return reported
@@ -279,7 +279,7 @@ def run_belief_propagation(
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.zeros_like(unary)
-    # What a message counts is up to the node that hears it.
+    # What a message counts is up to the node that receives it.
     weights = graph.weights[graph.reverse_edges] if graph.directed else graph.weights
     links, width = (graph.offsets, weights, graph.reverse_edges), width_of(unary.shape[1], len(graph.neighbours))
     if graph.is_forest:

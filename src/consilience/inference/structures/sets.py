@@ -27,7 +27,7 @@ STRENGTH = 2.0
 
 @dataclass(frozen=True, eq=False)
 class SetsSummary(Summary):
-    """What one pass over sets adds up to."""
+    """Expected counts of one pass over sets."""
 
     fits: Floats  # expected number of things that each tag fits
 

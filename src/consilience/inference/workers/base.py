@@ -91,7 +91,7 @@ class Types(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is believed of workers before any answer: pseudo-counts in the shape that the worker model learns in.
+    """The prior of workers: pseudo-counts in the shape that the worker model learns in.
 
     A prior that is learned is a pair of numbers: its pseudo-counts are the sum of three parts, the first two each times
     one of them.
@@ -349,7 +349,7 @@ class WorkerModel:
         return rows
 
     def read_votes(self, responses: Answers) -> Probabilities:
-        """What blocks hold of the probabilities of soft votes, (n_answers, K), where a model needs them."""
+        """The probabilities of soft votes, (n_answers, K), as blocks hold them, where a model needs them."""
         raise NotImplementedError
 
     def votes(self) -> NDArray[np.int64]:
@@ -364,7 +364,7 @@ class WorkerModel:
         return self.n_rows, self.n_classes
 
     def count(self, block: Block, posterior: Floats) -> RowCounts:
-        """What is counted of the answers of a block, by posterior probability of each class."""
+        """The expected counts of the answers of a block."""
         return count_answers(block, posterior)
 
     def by_matrix(self, counts: Floats) -> Floats:
@@ -416,11 +416,11 @@ class WorkerModel:
         return improve_pair(prior, self.by_matrix(counts))
 
     def update(self, counts: Floats, prior: Prior) -> Distributions:
-        """What expected counts of rows, (n_rows, K), call for: the M-step."""
+        """The M-step: distributions by expected counts of rows, (n_rows, K)."""
         return fit_distributions(self.by_matrix(counts), prior.smoothing, prior.estimation)
 
     def factors(self, log_weights: Floats) -> AnyFactors:
-        """What each row contributes to the evidence."""
+        """The contribution of each row to the evidence."""
         from ...kernels.answers import SMALLEST
 
         if self.silent:
@@ -520,7 +520,7 @@ class WorkerModel:
         return Distributions.known(np.repeat(matrices, self.n_contexts, axis=0))
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """What a fit learned, for other answers.
+        """The parameters of a fit, in the order of the workers and labels of other answers.
 
         Parameters
         ----------
@@ -559,7 +559,7 @@ class WorkerModel:
 
 
 class ConfusionWorkers(WorkerModel):
-    """Worker m answers l when the truth is k with probability Gamma_m[k, l], whatever else goes on."""
+    """Worker m answers l when the truth is k with probability Gamma_m[k, l], whatever was answered before."""
 
     name: ClassVar[str] = "confusion"
     hears_silence: ClassVar[bool] = True

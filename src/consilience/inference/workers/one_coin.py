@@ -123,7 +123,7 @@ class OneCoinWorkers(WorkerModel):
         return Distributions(freeze(logs), freeze(mean), coins.bound)
 
     def factors(self, log_weights: Floats) -> CoinFactors:
-        """What each worker's answers contribute to the evidence."""
+        """The contribution of each worker's answers to the evidence."""
         return CoinFactors(self, log_weights[:, :, 0])
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:
@@ -197,7 +197,7 @@ class OneCoinWorkers(WorkerModel):
         return np.ascontiguousarray(confusion.transpose(0, 2, 1))
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """What a fit learned, for other answers."""
+        """The parameters of a fit, in the order of the workers of other answers."""
         return np.concatenate([known, crowd])[worker]
 
     def embed_counts(
@@ -259,7 +259,7 @@ class CoinFactors(NamedTuple):
         return weigh_logs(counts, self.logs.reshape(-1, 1))
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """What is counted of a block."""
+        """The expected counts of a block."""
         return self.workers.count(block, posterior)
 
     def weigh(self, block: Block) -> tuple[Floats, float]:

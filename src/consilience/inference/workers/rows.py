@@ -46,7 +46,7 @@ RowCounts: TypeAlias = tuple[NDArray[np.int64], Floats]
 
 
 class Weighing(Protocol):
-    """What turns the answers of a block into evidence."""
+    """A record that turns the answers of a block into evidence."""
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
         """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
@@ -59,7 +59,7 @@ class AnyFactors(Weighing, Protocol):
         """The expected log probability of answers, from expected counts of rows and of classes."""
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """What is counted of a block, by posterior probability of each class."""
+        """The expected counts of a block."""
 
 
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
@@ -152,14 +152,14 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 
 
 class Counted(Protocol):
-    """What a worker model has counted, ready to leave items out."""
+    """The counts of a worker model, from which items can be left out."""
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """The log evidence (n_items, K) of a block whose items have these posteriors."""
 
 
 class LeftOut(NamedTuple):
-    """What gives evidence from counts without each item.
+    """A record that turns counts without each item into evidence.
 
     Items whose label is known are judged as if it were not, unless `use_gold`.
     """

@@ -4,7 +4,7 @@ Worker m answers l when the truth is k and its own answer at the previous positi
 Gamma_m[l', k, l]: the previous answer is the context, and l' = L stands for "none" (at the first position, or no
 answer there). Where few answers were given in a context, its matrix falls back on the worker's plain one: its
 pseudo-counts are those of plain matrices, and `BACK_OFF` answers per class in the proportions of the plain matrix. As
-that prior moves with the fit, the objective is a guide here, no bound: it may fall by a little.
+that prior moves with the fit, the objective is approximate here, no bound: it may fall by a little.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SequentialWorkers(WorkerModel):
     }
 
     def find_contexts(self, responses: Answers) -> NDArray[np.int64]:
-        """What the worker of each answer said before."""
+        """The previous answer of the worker of each answer."""
         return previous_answers(responses)
 
     def learn_prior(self, counts: Floats, prior: Prior) -> Prior:

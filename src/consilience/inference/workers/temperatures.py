@@ -277,7 +277,7 @@ class TemperatureWorkers(WorkerModel):
         return self.factors(self._make(*self._step(counts, 1.0), counts, np.empty(0)).log_weights)
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """What a fit learned of these workers; the median of all for one who was not there."""
+        """The parameters of these workers; the median of all for one who was not there."""
         every = np.arange(known.shape[1])
         return super().adopt(known, np.median(known, axis=0, keepdims=True), worker, every)
 
@@ -359,7 +359,7 @@ class MeanPool(Pool):
 
 
 def read_shares(block: Block) -> Floats:
-    """What each vote gives to each class, as much as it counts."""
+    """The probability that each vote gives to each class, times its weight."""
     return of_answers(block, block.soft.astype(np.float64))
 
 
@@ -371,7 +371,7 @@ class MeanWorkers(TemperatureWorkers):
     pool: ClassVar[type[Pool]] = MeanPool
 
     def read_votes(self, responses: Answers) -> Probabilities:
-        """What each vote gives to each class."""
+        """The probability that each vote gives to each class."""
         return responses.class_votes()
 
     def votes(self) -> NDArray[np.int64]:

@@ -180,7 +180,7 @@ def give_shares(prior: Prior, log_shares: Floats) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class WorkerTypes:
-    """What other questions say of the workers of one: the probability of each type, for a fit to this question.
+    """The probability of each type of the workers of a question, by the other questions.
 
     Attributes
     ----------
