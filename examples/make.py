@@ -330,6 +330,48 @@ def judges() -> dict[str, bytes]:
     }
 
 
+def logs() -> dict[str, bytes]:
+    """Return logs of two systems, as Inspect AI writes them: 60 samples and five graders, one of which may fail."""
+    draws, found = Draws(83), {}
+    graders = {"cedar": 0.9, "dune": 0.85, "fern": 0.6, "hazel": 0.8, "ivy": 0.9}
+    for system, share in (("ash", 0.8), ("elm", 0.55)):
+        samples = []
+        for number in range(60):
+            truth, scores = "C" if draws.happens(share) else "I", {}
+            for name, accuracy in graders.items():
+                value: Any = draws.answer(truth, "CI", accuracy)
+                if name == "ivy" and draws.happens(0.3):
+                    scores[name] = {"value": math.nan, "reason": "grader_failed"}
+                else:
+                    scores[name] = {"value": value}
+            prompt = f"Question {number + 1} of the exam"
+            samples.append({"id": number + 1, "epoch": 1, "input": prompt, "target": "", "scores": scores})
+        head = {"version": 2, "status": "success", "eval": {"task": "exam", "model": system}}
+        found[f"logs/{system}.json"] = (json.dumps({**head, "samples": samples}, indent=1) + "\n").encode()
+    return found
+
+
+def zooniverse() -> dict[str, bytes]:
+    """Return classifications of 40 subjects by seven volunteers, three of whom have no name, and by an expert."""
+    draws, rows = Draws(89), []
+    animals = ["agouti", "deer", "nothing"]
+    skills = [0.9, 0.85, 0.8, 0.45, 0.85, 0.9, 0.7]
+    header = ["classification_id", "user_name", "user_id", "user_ip", "workflow_id", "created_at", "gold_standard"]
+    for subject in range(40):
+        truth = draws.pick(animals)
+        for volunteer in [*draws.pick_several(range(7), 4), *([7] if subject % 8 == 0 else [])]:
+            seen = truth if volunteer == 7 else draws.answer(truth, animals, skills[volunteer])
+            address = f"{volunteer + 11:020x}"
+            name = f"not-logged-in-{address}" if 4 <= volunteer < 7 else f"user-{volunteer}"
+            known, time = "true" if volunteer == 7 else "", f"2026-02-23 16:{subject:02d}:{volunteer:02d} UTC"
+            cells = [len(rows) + 1, name, "" if 4 <= volunteer < 7 else volunteer, address, 10, time, known]
+            task = [{"task": "T0", "task_label": "Which animal is it?", "value": seen}]
+            data = {str(900 + subject): {"filename": f"{900 + subject}.jpg"}}
+            session = {"session": f"{volunteer + 3:032x}"}
+            rows.append([*cells, *map(json.dumps, (session, task, data)), 900 + subject])
+    return {"zooniverse.csv": table([*header, "metadata", "annotations", "subject_data", "subject_ids"], rows)}
+
+
 def ratings() -> dict[str, bytes]:
     """Return how relevant 240 results of a search are, 0 to 4, by twelve raters, who cannot tell now and then."""
     draws = Draws(71)
@@ -503,6 +545,8 @@ def make() -> dict[str, bytes]:
         judges,
         ratings,
         marks,
+        logs,
+        zooniverse,
         scores,
         battles,
         functions,

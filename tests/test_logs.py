@@ -404,3 +404,103 @@ def test_people_who_differ_know_nothing(tmp_path):
     assert triples(tmp_path / "a.jsonl") == [("t", "human a", "y"), ("t", "human b", "z")]
     with pytest.raises(InputError, match="human"):
         cs.read_answers(tmp_path / "a.jsonl", gold="human")
+
+
+# ------------------------------------------------------------------------------------------------------------ battles
+
+GAMES = [("ash", "elm", "ash"), ("elm", "yew", "elm"), ("ash", "yew", "ash"), ("yew", "elm", "elm")]
+
+
+def mt_bench():
+    """Each pair in both orders, as FastChat's gen_judgment writes them; one game failed."""
+    for n, (first, second, best) in enumerate(GAMES * 3):
+        winner = "model_1" if best == first else "model_2"
+        yield {
+            "question_id": 81 + n,
+            "model_1": first,
+            "model_2": second,
+            "g1_winner": winner,
+            "g2_winner": "error" if n == 5 else "tie" if n == 6 else winner,
+            "judge": ["gpt-4", "pair-v2"],
+            "g1_user_prompt": "?",
+            "g1_judgment": "[[A]]",
+            "turn": 1,
+            "tstamp": 1.5,
+        }
+
+
+def alpaca_eval():
+    for n, (first, second, best) in enumerate(GAMES * 3):
+        said = None if n == 5 else 1.5 if n == 6 else 1.1 if best == first else 2
+        names = {"generator_1": first, "generator_2": second, "annotator": "gpt4", "preference": said}
+        yield {"instruction": f"Do {n}.", "output_1": "a", "output_2": "b", **names}
+
+
+def arena():
+    for n, (first, second, best) in enumerate(GAMES * 3):
+        winner = "tie (bothbad)" if n == 6 else "error" if n == 5 else "model_a" if best == first else "model_b"
+        sides = {"model_a": first, "model_b": second, "winner": winner, "judge": f"arena_user_{n % 3}"}
+        yield {"question_id": f"q{n}", **sides, "conversation_a": [{"role": "user", "content": "?"}], "turn": 1}
+
+
+@pytest.mark.parametrize("make", [mt_bench, alpaca_eval, arena])
+@pytest.mark.parametrize("as_array", [True, False])
+def test_battles_make_a_ranking(make, as_array, tmp_path):
+    """The same order and counts as from a plain table of the same verdicts; a judge that failed gives none."""
+    path, records = tmp_path / "battles.json", list(make())
+    path.write_text(json.dumps(records, indent=1) if as_array else "".join(json.dumps(each) + "\n" for each in records))
+    assert find_format(str(path)).name == make.__name__.replace("_", "-")
+    with pytest.warns(DataWarning, match="1 verdict .* a judge that failed"):
+        ranking = cs.rank(path)
+    plain = {"left": [], "right": [], "winner": [], "item": []}
+    for n, (first, second, best) in enumerate(GAMES * 3):
+        for game in range(2 if make is mt_bench else 1):
+            if n != 5 or (make is mt_bench and not game):
+                sides = (second, first) if game else (first, second)
+                tie = n == 6 and (make is not mt_bench or game)
+                for name, value in zip(plain, (*sides, "tie" if tie else best, n), strict=True):
+                    plain[name].append(value)
+    table = cs.rank(plain).ranking_
+    columns = ["candidate", "wins", "ties", "comparisons"]
+    assert ranking.ranking_.select(columns).to_pylist() == table.select(columns).to_pylist()
+    if make is not arena:  # whose judges are several
+        assert ranking.ranking_["score"].to_pylist() == pytest.approx(table["score"].to_pylist())
+    assert ranking.ranking_["candidate"].to_pylist()[0] == "ash"
+
+
+def test_mt_bench_grades_of_single_answers(tmp_path):
+    """Answers about a question, a system and a turn; -1 is what FastChat writes where it found no grade."""
+    path = tmp_path / "gpt-4_single.jsonl"
+    who = [(q, model, judge) for q in (81, 82) for model in "ab" for judge in ("j1", "j2")]
+    rows = [(q, model, judge, -1 if (q, judge) == (82, "j2") else 7 + q % 2) for q, model, judge in who]
+    keys = ("question_id", "model", "judge", "score")
+    records = [{**dict(zip(keys, row, strict=True)), "turn": 1, "judge": [row[2], "single-v1"]} for row in rows]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    expected = [(f"{q}|{model}", judge, str(score)) for q, model, judge, score in rows if score != -1]
+    assert triples(path) == sorted(expected)
+    assert "2 scores" in listen(path)
+
+
+def test_judgebench_games_are_workers(tmp_path):
+    """The second game is told in the order of the first, and the label that is known is at hand."""
+    path = tmp_path / "pairs,judge_name=arena_hard,judge_model=oak.jsonl"
+    games = [("A>B", "B>A"), ("B>A", "B>A"), ("A>B", None), ("A=B", "A>B")]
+    records = [
+        {
+            "pair_id": f"p{n}",
+            "question": "?",
+            "response_A": "a",
+            "response_B": "b",
+            "label": "A>B" if n else "B>A",
+            "judge_name": "arena_hard",
+            "judgments": [each and {"judgment": {}, "decision": each} for each in pair],
+        }
+        for n, pair in enumerate(games)
+    ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    other = {"A>B": "B>A", "B>A": "A>B", "A=B": "A=B"}
+    expected = [(f"p{n}", "oak", first) for n, (first, _) in enumerate(games)]
+    expected += [(f"p{n}", "oak, swapped", other[second]) for n, (_, second) in enumerate(games) if second]
+    assert triples(path) == sorted(expected)
+    assert cs.read_answers(path).gold == {"p0": "B>A", "p1": "A>B", "p2": "A>B", "p3": "A>B"}
+    assert "1 score" in listen(path)

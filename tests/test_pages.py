@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 DOCS, MEASURED = ROOT / "docs", ROOT / "docs" / "measured"
 README = (ROOT / "README.md").read_text("utf-8")
 JOBS = [
-    *("tables", "spans", "labelling-functions", "judges", "rankings"),
+    *("tables", "spans", "labelling-functions", "judges", "logs", "volunteers", "rankings"),
     *("questions", "ratings", "numbers", "tags", "masks", "soft-votes", "other-packages"),
 ]
 

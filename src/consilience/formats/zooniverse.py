@@ -96,12 +96,12 @@ def _name(place: str, row: Record) -> str:
 def _read(path: str, _wanted: object) -> pa.Table:
     log = Log(path, _TITLE, ("item",), missing=("task", "since what was skipped has no answer"))
     shapes: dict[str, int] = {}
-    contents: dict[str, str | None] = {}
-    doubtful: set[tuple[str, str]] = set()
+    contents: dict[int | str, str | None] = {}
+    doubtful: set[tuple[int | str, str]] = set()
     workflows = {row["workflow_id"] for _, _, row in read_rows(path, _TITLE, *_NEEDED)}
     for file, line, row in read_rows(path, _TITLE, *_NEEDED):
         place = f"{name_of(file)}, line {line}"
-        subject = row["subject_ids"]
+        subject = int(row["subject_ids"]) if row["subject_ids"].isdecimal() else row["subject_ids"]
         answers: dict[str, Any] = {}
         for task, value in _flatten(place, _parse(place, row, "annotations", list)):
             name = f"{row['workflow_id']}.{task}" if len(workflows) > 1 else task
