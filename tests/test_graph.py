@@ -263,6 +263,11 @@ def test_knn(metric, n_features, k, monkeypatch):
     assert mutual.degrees.max() <= k
 
 
+def test_knn_of_nearly_all_is_refused():
+    with pytest.raises(InputError, match=r"1,999 nearest of each of 2,000 items are too many, and at most 2,000,000"):
+        cs.Graph.knn(np.zeros((2000, 1)), 1999)
+
+
 @pytest.mark.parametrize("n_features", [1, 20])
 def test_knn_of_duplicates(n_features):
     # Six points at each of two places: three neighbours each, all of them at the same place, never oneself.

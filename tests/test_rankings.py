@@ -9,6 +9,8 @@ from sklearn.base import clone
 
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError
+from consilience.rankings import likelihood
+from consilience.rankings.likelihood import invert
 
 COLUMNS = [
     *("candidate", "score", "low", "high", "rank", "rank_low", "rank_high"),
@@ -241,3 +243,46 @@ def test_manners_of_an_estimator(model):
     assert "2,500 by 15 judges" in html
     assert "<table" in html
     assert "BradleyTerry" in fresh._repr_html_()
+
+
+@pytest.mark.parametrize("is_bordered", [False, True])
+def test_inverse_of_a_bordered_matrix(is_bordered):
+    """The last row and column are those of a Lagrange multiplier, so the whole is not positive definite."""
+    rng = np.random.default_rng(0)
+    root, border = rng.normal(size=(7, 9)), rng.normal(size=7)
+    matrix = root @ root.T
+    if is_bordered:
+        matrix = np.block([[matrix, border[:, None]], [border[None], np.zeros((1, 1))]])
+    np.testing.assert_allclose(invert(matrix, 7), np.linalg.inv(matrix), rtol=1e-9, atol=1e-10)
+    singular = np.ones((2, 2)) + np.diag([0.0, -1e-3])  # rounding may do that
+    np.testing.assert_allclose(invert(singular, 2), np.linalg.inv(singular), rtol=1e-9)
+
+
+def test_spreads_settle_where_plain_rounds_lead_in_fewer(monkeypatch):
+    rng = np.random.default_rng(3)
+    skill, left = rng.normal(size=60), rng.integers(60, size=600)
+    right = (left + rng.integers(1, 60, 600)) % 60
+    won = np.where(rng.random(600) < 1 / (1 + np.exp(skill[right] - skill[left])), left, right)
+    table = {"left": left, "right": right, "winner": won, "worker": np.arange(600) % 12}
+    find_curvature, rounds, scores = likelihood.find_curvature, [0, 0, 0], []
+    for n, (most, settled) in enumerate([(0.9, 0.003), (0.0, 0.003), (0.0, 1e-6)]):
+
+        def count(*arguments, n=n):
+            rounds[n] += 1
+            return find_curvature(*arguments)
+
+        monkeypatch.setattr(likelihood, "find_curvature", count)
+        monkeypatch.setattr(likelihood, "MOST_RATIO", most)
+        monkeypatch.setattr(likelihood, "SPREADS_SETTLED", settled)
+        monkeypatch.setattr(likelihood, "MOST_SPREAD_ROUNDS", 300)
+        scores.append(cs.rank(table).result_.score)
+    quick, plain, exact = scores
+    assert rounds[0] < 0.8 * rounds[1]
+    assert np.abs(quick - exact).max() <= max(1.5 * np.abs(plain - exact).max(), 1e-3)
+
+
+def test_how_many_candidates_go_by_verdicts():
+    n = 3000
+    table = {"left": np.arange(n), "right": (np.arange(n) + 1) % n, "winner": np.arange(n)}
+    with pytest.raises(InputError, match=r"3,000 candidates, and at most 1,000 .* by 3,000 verdicts"):
+        cs.rank(table)

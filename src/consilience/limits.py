@@ -43,6 +43,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "skills": (200_000, 5),
     "tags": (500, 0),
     "questions": (200, 0),  # each is a fit of its own: a tenth of a second however few its answers are
+    "neighbours": (2_000_000, 200),  # each is an edge that takes part in every step
     "pairs of scores": (3_000_000, 100),
 }
 

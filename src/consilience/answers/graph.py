@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatr
 
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels import Floats, freeze, read_only
-from ..limits import NUMBER, require_memory
+from ..limits import NUMBER, require_few, require_memory
 from ..options import check, check_truth, is_among, is_whole, to_floats
 from .columns import (
     Codes,
@@ -335,6 +335,7 @@ class Graph:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
         size = f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many"
         require_memory(2 * NUMBER * n_items * int(k), size, Sentence("Lower {k}."), keyword="k")
+        require_few("neighbours", n_items * int(k), size, Sentence("Lower {k}."), n=n_items, keyword="k")
         rows = rows.astype(np.float64)
         if metric == "cosine":
             length = np.sqrt(_sum_squares(rows))

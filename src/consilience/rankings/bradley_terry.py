@@ -30,8 +30,9 @@ from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_rankin
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
-# Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
-MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
+# Time grows with the cube of their number: more than a few candidates have at least so many verdicts each, and many
+# of them more.
+FEW_CANDIDATES, MANY_CANDIDATES, VERDICTS_EACH = 1_000, 2_500, (5, 20)
 COUNTS = ("comparisons", "items", "groups", "known", "weight", "ties")
 # The Elo scale: a lead of 400 is a chance of 10 to 1; the mean is 1000.
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
@@ -503,7 +504,8 @@ class BradleyTerry(Standalone[Ranking]):
         self._check()
         data = open_comparisons(comparisons)
         n, c = data.n_comparisons, data.n_candidates
-        most = min(MOST_CANDIDATES, max(MANY_CANDIDATES, n // VERDICTS_EACH))
+        few, many = (n // each for each in VERDICTS_EACH)
+        most = max(FEW_CANDIDATES, min(few, MANY_CANDIDATES), min(many, MOST_CANDIDATES))
         if c > most:
             raise InputError(
                 f"There are {c:,} candidates, and at most {most:,} can be ranked at once by {plural(n, 'verdict')}.",

@@ -31,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import coo_array, csr_array, diags_array
 
 from ..inference import TAILS_95, sum_by
@@ -51,7 +52,7 @@ MOST_LOG = 700.0
 # An entry of the usual size is added to those that a spread is learned from, so many times.
 ADDED_ENTRIES = 2.0
 # Spreads are learned in rounds, until none changes by more than this share.
-MOST_SPREAD_ROUNDS, SPREADS_SETTLED = 60, 0.003
+MOST_SPREAD_ROUNDS, SPREADS_SETTLED, MOST_RATIO = 60, 0.003, 0.9
 LEAST_SPREAD_OF_SCORES = 0.01
 
 
@@ -274,19 +275,37 @@ def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curv
     of_judges *= cells.learned[n_inner : n_inner + 2 * m]
     beside = -mixed / determinant
     explained = csr_array(cross @ diags_array([of_judges, beside, beside], offsets=[0, m, -m]))
-    schur = inner - (explained @ cross.T).toarray()
-    schur = (schur + schur.T) / 2
-    inverse = np.linalg.inv(schur)
-    inverse = (inverse + inverse.T) / 2
-
-    by_judge = csr_array(explained.T)
+    by_judge, crossed = csr_array(explained.T), csr_array(cross.T)
     at_once = max(1, MOST_CURVATURE_ENTRIES // n_rows)
+    schur = inner
+    for start in range(0, 2 * m, at_once):
+        some = slice(start, start + at_once)
+        schur -= explained[:, some] @ crossed[some].toarray()
+    schur = (schur + schur.T) / 2
+    inverse = invert(schur, n_inner)
+
     for start in range(0, 2 * m, at_once):
         some = by_judge[start : start + at_once].toarray()
         of_judges[start : start + at_once] += np.einsum("ij,ij->i", some @ inverse, some)
     of_effects = 1 / (gain[size - n_effects :] + spreads[EFFECT] ** -2.0)
     variance = np.concatenate([np.diag(inverse)[:n_inner], of_judges, of_effects])
     return Curvature(schur, inverse, explained, precision, np.maximum(variance, 0.0))  # rounding may leave less than 0
+
+
+def invert(matrix: Floats, n: int) -> Floats:
+    """The inverse of a symmetric matrix, whose first n rows and columns are positive definite; at most one follows."""
+    factor, failed = dpotrf(matrix[:n, :n], lower=True)
+    if failed:  # rounding may have left eigenvalues just below 0
+        inverse = np.linalg.inv(matrix)
+        return np.asarray((inverse + inverse.T) / 2)
+    half = np.tril(dpotri(factor, lower=True)[0])
+    inverse = half + np.tril(half, -1).T
+    if len(matrix) == n:
+        return np.asarray(inverse)
+    column = inverse @ matrix[:n, n]
+    scale = 1.0 / (matrix[n, n] - matrix[:n, n] @ column)
+    inverse += scale * np.outer(column, column)
+    return np.block([[inverse, -scale * column[:, None]], [-scale * column[None], np.array([[scale]])]])
 
 
 # ----------------------------------------------------------------------------------------------------------------- fit
@@ -323,6 +342,7 @@ def fit(
     vector, spreads, n_iter = start
     n_learned = np.bincount(cells.kind, cells.learned, 5)
     n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
+    step = np.zeros(5)
     for number in range(MOST_SPREAD_ROUNDS):
         vector, n_more, converged = search(cells, vector, spreads, max_iter, tol)
         n_iter += n_more
@@ -338,7 +358,11 @@ def fit(
             callback(Progress(number + 1, MOST_SPREAD_ROUNDS, -find_loss(cells, vector, spreads)[0], change))
         if change < SPREADS_SETTLED:
             break
-        spreads = learned
+        # The rounds of a spread are a geometric series, whose end is taken at once where two steps tell its ratio.
+        before, step = step, np.log(learned / spreads)
+        ratio = np.divide(step, before, out=np.zeros(5), where=np.abs(before) > 0)
+        further = np.where((ratio > 0) & (ratio < MOST_RATIO), ratio / (1 - np.minimum(ratio, MOST_RATIO)), 0.0)
+        spreads, step = learned * np.exp(further * step), np.where(further > 0, 0.0, step)
     else:
         vector, n_more, _ = search(cells, vector, spreads, max_iter, tol)
         n_iter, converged = n_iter + n_more, False

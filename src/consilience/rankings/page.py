@@ -155,7 +155,11 @@ def chance_of_coins(ranking: Ranking) -> float:
     covariance = (
         ranking.covariance + float(np.diag(ranking.covariance).mean()) * same
     )  # scores are centred in each part
-    total = float(np.sum(ranking.score * np.linalg.lstsq(covariance, ranking.score)[0]))
+    try:
+        weighed = np.linalg.solve(covariance, ranking.score)
+    except np.linalg.LinAlgError:
+        weighed = np.linalg.lstsq(covariance, ranking.score)[0]
+    total = float(np.sum(ranking.score * weighed))
     adapted = np.maximum(1 - (error / ranking.spreads[1]) ** 2, 0.0)[error > 0].sum()
     return float(chdtrc(len(ranking.score) - ranking.n_parts + float(adapted), total))
 
