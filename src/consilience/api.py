@@ -433,13 +433,7 @@ def held_out_score(
     return score_hidden(r, hidden, unit, result.labels.posterior, by_class)
 
 
-def report(
-    model: Any,
-    path: str | os.PathLike[str],
-    content: object = None,
-    *,
-    source_kind: str | None = None,
-) -> Path:
+def report(model: Any, path: str | os.PathLike[str], content: object = None, *, source_kind: str | None = None) -> Path:
     """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
 
     The page needs no network and no other file. It holds sums over the data, and some items, workers and answers as

@@ -26,15 +26,7 @@ from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import allocate, release_mapped, side_by_side
 from ..options import check, to_floats
 from . import MATRIX, translate
-from .classes import (
-    are_ranks,
-    choose_classes,
-    choose_spelling,
-    doubt_silence,
-    merge_spellings,
-    spell_as,
-    warn_of_slips,
-)
+from .classes import are_ranks, choose_classes, choose_spelling, doubt_silence, merge_spellings, spell_as, warn_of_slips
 from .columns import (
     MANY_VALUES,
     MOST_NARROW,
@@ -55,14 +47,7 @@ from .columns import (
     to_column,
 )
 from .items import Sequences, add_gold, count_items, encode_items, read_keys, read_times
-from .layouts import (
-    FILL_ANSWERS,
-    drop_unlabelled,
-    lay_out_matrix,
-    read_entries,
-    read_weights,
-    resolve_duplicates,
-)
+from .layouts import FILL_ANSWERS, drop_unlabelled, lay_out_matrix, read_entries, read_weights, resolve_duplicates
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, relabel, scale_votes
 from .tables import ROLES, WHOLE, find_columns, open_frame, read_names

@@ -20,16 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import (
-    InputError,
-    ManyQuestionsError,
-    Sentence,
-    listing,
-    plural,
-    quietly,
-    shorten,
-    warn_of,
-)
+from ..errors import InputError, ManyQuestionsError, Sentence, listing, plural, quietly, shorten, warn_of
 from ..kernels import Floats
 from ..options import check
 from . import LONG, MATRIX, translate

@@ -40,14 +40,7 @@ from ..answers.random_choices import hide_answers, sample_items
 from ..engines import Engine
 from ..errors import quietly, shorten
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
-from ..inference.hidden_answers import (
-    Calibration,
-    HiddenAnswers,
-    Predicted,
-    find_scorable,
-    log_chance,
-    mean_and_error,
-)
+from ..inference.hidden_answers import Calibration, HiddenAnswers, Predicted, find_scorable, log_chance, mean_and_error
 from ..inference.labels import find_tied
 from ..inference.observations import HIDDEN, MOST_ANSWERS, Observations
 from ..inference.workers.base import WorkerModel
@@ -125,10 +118,8 @@ def compare_with_vote(
     kept = np.where(n_agreed >= UNANIMOUS, n_kept / np.maximum(n_agreed, 1), np.nan)
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
-    accuracy, calibration = (
-        fit.expected_accuracy[0],
-        Calibration(1.0) if calibrated is None else calibrated.calibration,
-    )
+    accuracy = fit.expected_accuracy[0]
+    calibration = Calibration(1.0) if calibrated is None else calibrated.calibration
     # Figures with both ends of their intervals.
     figures = {"expected_accuracy": fit.expected_accuracy, "alpha": alpha}
     if fit.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off

@@ -242,15 +242,7 @@ def limit_graph(
     if not (check.sound and check.repeats_errors and model._learns_coupling):
         return fit, check, {}
     changed: dict[str, Any] = {"coupling": fit.coupling, "listeners": "unanswered"}
-    again = fit_model(
-        renew(model, **changed),
-        observations,
-        graph,
-        engine,
-        copies=fit.given.copies,
-        count_copies_once=True,
-        source_kind=fit.given.source_kind,
-        chosen=fit.given,
-        coupling_scores=fit.course.coupling_scores,
-    )
+    asked: dict[str, Any] = {"copies": fit.given.copies, "source_kind": fit.given.source_kind, "chosen": fit.given}
+    asked["coupling_scores"] = fit.course.coupling_scores  # they tell where the coupling comes from
+    again = fit_model(renew(model, **changed), observations, graph, engine, count_copies_once=True, **asked)
     return again, check, changed

@@ -70,9 +70,7 @@ CHECKS: dict[str, Check] = {
         checks.find_collapse, needs=lambda it, _: it.comparison and it.checked and it.comparison.collapsed
     ),
     "no gain": Check(
-        checks.find_no_gain,
-        trusts=True,
-        needs=lambda it, _: it.comparison and it.checked and not it.comparison.better,
+        checks.find_no_gain, trusts=True, needs=lambda it, _: it.comparison and it.checked and not it.comparison.better
     ),
     "graph": Check(checks.find_poor_graph, "network", needs=lambda it, _: it.graph_check),
     "scale": Check(
@@ -97,9 +95,7 @@ CHECKS: dict[str, Check] = {
     "drift": Check(checks.find_falls, "workers", trusts=True, needs=lambda it, _: it.drift),
     "unsettled": Check(checks.find_unsettled, needs=lambda it, _: not it.course.converged),
     "unanswered": Check(
-        checks.find_unanswered,
-        "answers",
-        needs=lambda _, r: not r.silence_counts and (np.diff(r.offsets) == 0).any(),
+        checks.find_unanswered, "answers", needs=lambda _, r: not r.silence_counts and (np.diff(r.offsets) == 0).any()
     ),
     "doubtful": Check(
         checks.find_doubtful,

@@ -13,13 +13,7 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import to_numbers
-from ..answers.columns import (
-    encode_in_order_of_appearance,
-    find_missing,
-    find_present,
-    name_composite,
-    number_groups,
-)
+from ..answers.columns import encode_in_order_of_appearance, find_missing, find_present, name_composite, number_groups
 from ..answers.previews import to_word
 from ..answers.tables import Table, open_frame
 from ..documents.document import Column, Document, Fact, Facts, to_name

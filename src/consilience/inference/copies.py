@@ -284,10 +284,7 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     n_workers = sample.responses.n_workers
     worker = np.concatenate([pairs.first, pairs.second])
     rest = []
-    for code, count in (
-        (sample.item, pairs.n_common),
-        (sample.item * sample.n_symbols + sample.label, pairs.n_agree),
-    ):
+    for code, count in ((sample.item, pairs.n_common), (sample.item * sample.n_symbols + sample.label, pairs.n_agree)):
         total = np.bincount(sample.worker, np.bincount(code)[code] - 1.0, minlength=n_workers)
         rest.append(np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0))
     n_rest, n_alike = rest

@@ -163,12 +163,7 @@ class Products:
 
 
 def learn_moments(
-    responses: Answers,
-    confusion: Floats,
-    prior: Floats,
-    *,
-    shrinkage: float = SHRINKAGE,
-    **settings: Any,
+    responses: Answers, confusion: Floats, prior: Floats, *, shrinkage: float = SHRINKAGE, **settings: Any
 ) -> MomentFit:
     """Match moments, then put classes in their places and shrink what is uncertain.
 

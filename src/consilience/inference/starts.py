@@ -19,16 +19,7 @@ from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
 from ..answers.items import find_classes
 from ..answers.random_choices import hash_ids
-from ..errors import (
-    InputError,
-    NotFittedError,
-    ParameterError,
-    Python,
-    Sentence,
-    listing,
-    parameter_error,
-    plural,
-)
+from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
 from ..options import to_floats

@@ -221,8 +221,7 @@ class Spans:
         documents, n_documents = self.fused_documents, len(self.documents)
         if not len(documents):
             raise InputError(
-                "No document has both text and a reader.",
-                "Say who read which document, also where nothing was marked.",
+                "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
             )
         if len(documents) < n_documents:
             warn_of(

@@ -52,8 +52,7 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
     "drift_report": lambda result: result.drift is not None,
     "changes": lambda result: result.update is not None,
     **dict.fromkeys(
-        ("classifier_", "disagreements", "explain_features"),
-        lambda result: result.feature_result is not None,
+        ("classifier_", "disagreements", "explain_features"), lambda result: result.feature_result is not None
     ),
 }
 
@@ -192,12 +191,7 @@ class Model(Fitted[Result], LabelEstimator):
         return labels
 
     def _apply(
-        self,
-        responses: object,
-        graph: object,
-        gold: object,
-        features: object = None,
-        item_prior: object = None,
+        self, responses: object, graph: object, gold: object, features: object = None, item_prior: object = None
     ) -> Others:
         """Other answers with what the fit learned of their workers."""
         from .updating import read_like

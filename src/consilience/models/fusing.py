@@ -344,16 +344,8 @@ def fit_questions(
         for name, (model, observations, graph, chosen) in questions.items():
             with about(name):
                 observed = replace(observations, worker_types=types.get(name))
-                fit = fit_model(
-                    model,
-                    observed,
-                    graph,
-                    engine,
-                    copies=copies[name],
-                    count_copies_once=True,
-                    source_kind=source_kind,
-                    chosen=chosen,
-                )
+                asked: dict[str, Any] = {"copies": copies[name], "source_kind": source_kind, "chosen": chosen}
+                fit = fit_model(model, observed, graph, engine, count_copies_once=True, **asked)
                 fit, compared, changed = compare_fused(model, fit, observed, graph, engine)
                 result = complete(renew(model, **changed), fit, compared)
                 warn_of_findings(result)

@@ -17,11 +17,7 @@ from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, make_vote_problem
 from ..inference.moments import answers_to_match, learn_moments
 from ..inference.observations import MOST_ANSWERS, Observations
-from ..inference.starts import (
-    check_matrices,
-    check_moments,
-    fixed_prior,
-)
+from ..inference.starts import check_matrices, check_moments, fixed_prior
 from ..inference.structures import Independent
 from ..inference.workers import voters
 from ..inference.workers.rows import SHRINKAGE
@@ -266,10 +262,8 @@ class MomentMatching(Model):
 
     def _learn(self, observations: Observations, graph: Graph | None, engine: Engine, given: Given) -> FitResult:
         """Match moments, and judge the items by what they say of the workers."""
-        observations = replace(
-            observations, responses=replace(observations.responses, soft=None)
-        )  # moments are those of labels
-        r = observations.responses
+        r = replace(observations.responses, soft=None)  # moments are those of labels
+        observations = replace(observations, responses=r)
         problem = make_vote_problem(observations, graph, engine)
         by_vote = problem.maximise(expect_from_votes(problem))
         fixed, answers = fixed_prior(self, r), answers_to_match(r)

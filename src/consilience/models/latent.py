@@ -103,9 +103,8 @@ class LatentModel(Model, LatentEstimator):
         # What features say, and where to start.
         feature_fit = None
         if observations.features is not None:
-            feature_fit = fit_with_features(
-                self, observations, *self._fit_without_features(observations, graph, engine)
-            )
+            problem, fit = self._fit_without_features(observations, graph, engine)
+            feature_fit = fit_with_features(self, observations, problem, fit)
             observations = feature_fit.observations
         plan = self._plan(observations, graph, engine) if plan is None else plan
         problem = plan.problem

@@ -17,13 +17,7 @@ from ..inference.hidden_answers import CouplingScore, explain_choice, hide_from_
 from ..inference.observations import Observations
 from ..inference.starts import find_starts
 from ..inference.structures import Statistics, StructureParameters, Summary
-from ..inference.structures.field import (
-    Field,
-    FieldParameters,
-    FieldSummary,
-    find_linked,
-    weight_unit,
-)
+from ..inference.structures.field import Field, FieldParameters, FieldSummary, find_linked, weight_unit
 from ..inference.workers.base import LEARNING
 from ..results.comparison import describe_usual
 from .base import FromResult

@@ -20,14 +20,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Indices, lookup, to_column
 from ..answers.graph import Graph
 from ..answers.items import Gold, match_gold
-from ..answers.joining import (
-    NOTHING,
-    Joined,
-    drop_workers,
-    grow,
-    join_responses,
-    read_further,
-)
+from ..answers.joining import NOTHING, Joined, drop_workers, grow, join_responses, read_further
 from ..answers.tables import open_frame
 from ..checks.register import compare_fused, complete, warn_of_findings
 from ..engines import open_engine
@@ -123,15 +116,8 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     changed: dict[str, Any] = {}
     compared: FusionChecks | None = None
     with open_engine(engine) as opened:
-        fit = fit_model(
-            model,
-            observations,
-            links,
-            opened,
-            count_copies_once=once,
-            source_kind=before.given.source_kind,
-            chosen=before.given,
-        )
+        asked: dict[str, Any] = {"source_kind": before.given.source_kind, "chosen": before.given}
+        fit = fit_model(model, observations, links, opened, count_copies_once=once, **asked)
         if before.fusion_checks is not None:
             fit, compared, changed = compare_fused(model, fit, observations, links, opened)
 

@@ -51,10 +51,7 @@ UNCLEAR = 0.2
 LEAST_LEAD = 0.025
 # If a soft vote tells less of the fused label than this part of log K, votes are little more than shares of classes.
 TELLING = 0.02
-NAMES_OF_WAYS = {
-    "temperatures": "with learned temperatures",
-    "mean": "by the mean of the probabilities",
-}
+NAMES_OF_WAYS = {"temperatures": "with learned temperatures", "mean": "by the mean of the probabilities"}
 CHECK_IDS = "Check that its edges use the same ids of items as the answers."
 
 

@@ -28,16 +28,7 @@ from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Learned, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureClassifier, FeatureFindings
 from ..inference.hidden_answers import CouplingScore
-from ..inference.labels import (
-    HIGH,
-    LOW,
-    MEDIAN,
-    find_mean,
-    find_quantile,
-    make_vote_problem,
-    name_levels,
-    place_levels,
-)
+from ..inference.labels import HIGH, LOW, MEDIAN, find_mean, find_quantile, make_vote_problem, name_levels, place_levels
 from ..inference.observations import Observations, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures import Independent
@@ -365,9 +356,8 @@ class Result(FitResult):
     @property
     def n_calibrating(self) -> int | None:
         """How many known labels probabilities were calibrated by; None if they are not calibrated."""
-        return (
-            None if self.calibrated is None or self.calibrated.calibration.given else self.calibrated.calibration.n_gold
-        )
+        calibration = None if self.calibrated is None else self.calibrated.calibration
+        return None if calibration is None or calibration.given else calibration.n_gold
 
     @property
     def reported_confidence(self) -> float | None:
