@@ -372,6 +372,31 @@ def zooniverse() -> dict[str, bytes]:
     return {"zooniverse.csv": table([*header, "metadata", "annotations", "subject_data", "subject_ids"], rows)}
 
 
+def systems() -> dict[str, bytes]:
+    """Return whether answers of three systems to 150 prompts are good, by five models, and what people say of 100.
+
+    Prompts are easy or hard for all systems. The models praise what sage writes.
+    """
+    draws = Draws(65)
+    quality = {"quill": 0.75, "reed": 0.6, "sage": 0.5}
+    models = {"birch-2": 0.84, "cedar-7b": 0.76, "dune-large": 0.86, "elm-mini": 0.68, "fir-turbo": 0.8}
+    truth, rows = {}, []
+    for number in range(150):
+        prompt, easy = f"p{number:03d}", draws.between(-0.35, 0.35)
+        for system, share in quality.items():
+            verdict = "good" if draws.happens(share + easy) else "bad"
+            charmed = system == "sage" and draws.happens(0.5)
+            truth[prompt, system] = verdict
+            for model, accuracy in models.items():
+                said = "good" if charmed and draws.happens(0.6) else draws.answer(verdict, ("good", "bad"), accuracy)
+                rows.append((prompt, system, model, said))
+    drawn = draws.pick_several(list(truth), 100)
+    return {
+        "systems.csv": table(["prompt", "system", "judge", "verdict"], rows),
+        "systems_known.csv": table(["prompt", "system", "verdict"], [(*key, truth[key]) for key in drawn]),
+    }
+
+
 def ratings() -> dict[str, bytes]:
     """Return how relevant 240 results of a search are, 0 to 4, by twelve raters, who cannot tell now and then."""
     draws = Draws(71)
@@ -543,6 +568,7 @@ def make() -> dict[str, bytes]:
         label_studio,
         other_tools,
         judges,
+        systems,
         ratings,
         marks,
         logs,
