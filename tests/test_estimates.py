@@ -243,6 +243,22 @@ def test_means_of_levels_and_numbers(fused):
     assert found.findings[0].kind == "bias"
 
 
+def test_values_have_a_mean():
+    rng = np.random.default_rng(3)
+    value, bias = rng.normal(50, 10, 300), rng.normal(4, 3, 6)
+    said = value[:, None] + bias + rng.normal(0, 6, (300, 6))
+    table = {"item": np.repeat(np.arange(300), 6), "worker": np.tile(np.arange(6), 300), "label": said.ravel()}
+    model = cs.fuse(table, kind="numbers")
+    known = {item: float(value[item]) for item in rng.choice(300, 40, replace=False).tolist()}
+    (row,) = cs.estimate(model, known).rows
+    assert row["low"] < value.mean() < row["high"] < row["fit_alone"]
+    assert row["worth"] > 80
+    assert cs.estimate(model, known, by={item: item % 2 for item in range(300)}).rows[1]["items"] == 150
+    again = cs.fuse(table, kind="numbers", gold=known)
+    with pytest.raises(cs.errors.ParameterError, match="not fitted to"):
+        again.estimate(known)
+
+
 def test_tags_and_questions_have_estimates_of_their_own():
     crowd = cs.simulate.tags(200, seed=2)
     model, tags = cs.fuse(crowd.tags), np.array(crowd.tags.tags.tolist())
