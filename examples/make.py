@@ -379,7 +379,7 @@ def systems() -> dict[str, bytes]:
     """
     draws = Draws(65)
     quality = {"quill": 0.75, "reed": 0.6, "sage": 0.5}
-    models = {"birch-2": 0.84, "cedar-7b": 0.76, "dune-large": 0.86, "elm-mini": 0.68, "fir-turbo": 0.8}
+    models = {"birch": 0.84, "cedar": 0.76, "dune": 0.86, "elm": 0.68, "fir": 0.8}
     truth, rows = {}, []
     for number in range(150):
         prompt, easy = f"p{number:03d}", draws.between(-0.35, 0.35)
