@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import is_text, share_categories
+from ..answers.columns import is_text, share_categories, share_of
 from ..answers.tables import Table, check_names, open_frame
 from ..errors import InputError, first_line, listing
-from ..limits import require_memory
+from ..limits import require_memory, side_by_side
 from ..options import to_path
 from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
 from .files import PathLike, check_encoding, list_inputs, name_of, place_of_row, quote_path, share_format
@@ -256,9 +256,22 @@ def read_integers(texts: Any) -> Any:
     """`texts` as int64 if each is exactly how its integer is written; as null if all are null."""
     if texts.null_count == len(texts):
         return pa.nulls(len(texts))
-    try:
-        numbers = pc.cast(texts, pa.int64())
-    except pa.ArrowInvalid:
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+
+    def read(start: int, stop: int) -> list[pa.Array] | None:
+        numbers = []
+        for chunk in chunks[start:stop]:
+            try:
+                numbers.append(pc.cast(chunk, pa.int64()))
+            except pa.ArrowInvalid:
+                return None
+            # Arrow knows several types of text, and columns of different types are never equal.
+            if not pc.cast(numbers[-1], chunk.type).equals(chunk):
+                return None
+        return numbers
+
+    parts = side_by_side(read, len(chunks), share_of(len(chunks), len(texts)))
+    if any(part is None for part in parts):
         return texts
-    # Arrow knows several types of text, and columns of different types are never equal.
-    return numbers if pc.cast(numbers, texts.type).equals(texts) else texts
+    numbers = [chunk for part in parts for chunk in part or ()]
+    return pa.chunked_array(numbers, pa.int64()) if isinstance(texts, pa.ChunkedArray) else numbers[0]
