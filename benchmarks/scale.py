@@ -1,4 +1,4 @@
-"""Growth: from a Parquet file of answers to a file of labels, by the number of answers, in memory and on disk.
+"""Growth: from a file of answers to a file of labels, by the number of answers, in memory and on disk.
 
 Each run is a process of its own. It first goes its way with a small crowd, so that everything is imported and loaded.
 Then the clock runs until the labels are written. DuckDB counts majority votes of the same file into a file, and
@@ -34,9 +34,11 @@ N_CLASSES, ANSWERS_PER_ITEM, MOST_WORKERS = 4, 5, 10_000
 LARGEST, QUICK, SMALL = 10_000_000, 20_000, 100_000
 MEMORY = "4GB"  # the limit of the way by disk
 LIMIT = 1200  # seconds
-IN_MEMORY, ON_DISK, VOTE, RIVAL = "in memory", "on disk", "DuckDB", "crowd-kit"
+IN_MEMORY, ONE_THREAD, ON_DISK, VOTE, RIVAL = "in memory", "one thread", "on disk", "DuckDB", "crowd-kit"
+# How answers are written: rows in random order, or item by item, in Parquet; and in random order in CSV.
+RANDOM, BY_ITEM, CSV = "random order", "item by item", "CSV"
 # The largest number of answers that each takes in a reasonable time.
-MOST = {IN_MEMORY: np.inf, ON_DISK: np.inf, VOTE: np.inf, RIVAL: 10_000_000}
+MOST = {IN_MEMORY: np.inf, ONE_THREAD: np.inf, ON_DISK: np.inf, VOTE: np.inf, RIVAL: 10_000_000}
 
 
 class Growth(NamedTuple):
@@ -49,18 +51,19 @@ class Growth(NamedTuple):
     ways: dict[str, dict[str, Any]]
 
 
-def write_crowd(path: Path, n_answers: int, by_item: bool = False) -> tuple[int, int]:
-    """Write answers in random order or item by item, and return the numbers of items and workers."""
+def write_crowd(path: Path, n_answers: int, form: str = RANDOM) -> tuple[int, int]:
+    """Write answers in one of the forms, and return the numbers of items and workers."""
     import pyarrow as pa
+    import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
     n_items = n_answers // ANSWERS_PER_ITEM
     n_workers = min(MOST_WORKERS, n_answers // 1000)
     schema = pa.schema([("item", pa.int64()), ("worker", pa.int32()), ("label", pa.int8())])
-    with pq.ParquetWriter(path, schema) as writer:
+    with (csv.CSVWriter if form == CSV else pq.ParquetWriter)(path, schema) as writer:
         for piece in Crowd(n_items, n_workers, N_CLASSES).draw():
             writer.write_table(pa.table(piece._asdict(), schema))
-    if by_item:
+    if form == BY_ITEM:
         pq.write_table(pq.read_table(path).sort_by("item"), path, row_group_size=1 << 20)
     return n_items, n_workers
 
@@ -115,6 +118,14 @@ def fuse_in_memory(source: Path, folder: Path) -> dict[str, Any]:
     return watch.figures()
 
 
+def fuse_in_one_thread(source: Path, folder: Path) -> dict[str, Any]:
+    import pyarrow as pa
+
+    os.environ["CONSILIENCE_THREADS"] = "1"
+    pa.set_cpu_count(1)
+    return fuse_in_memory(source, folder)
+
+
 def fuse_on_disk(source: Path, folder: Path) -> dict[str, Any]:
     import consilience as cs
 
@@ -126,7 +137,7 @@ def fuse_on_disk(source: Path, folder: Path) -> dict[str, Any]:
     fused.write(folder / "labels")
     watch.stage("write")
     files = [file for file in (folder / "stores").rglob("*") if file.is_file()]
-    return {**watch.figures(), "disk": sum(file.stat().st_size for file in files), "partitions": len(stored.partitions)}
+    return {**watch.figures(), "disk": sum(file.stat().st_size for file in files)}
 
 
 def count_votes(source: Path, folder: Path) -> dict[str, Any]:
@@ -160,6 +171,7 @@ def fit_crowd_kit(source: Path, folder: Path) -> dict[str, Any]:
 WAYS: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
     VOTE: count_votes,
     IN_MEMORY: fuse_in_memory,
+    ONE_THREAD: fuse_in_one_thread,
     ON_DISK: fuse_on_disk,
     RIVAL: fit_crowd_kit,
 }
@@ -174,13 +186,15 @@ def measure_here(way: str, small: str, source: str) -> None:
     print(json.dumps(figures))
 
 
-def measure(n_answers: int, quick: bool = False, by_item: bool = False) -> Growth:
+def measure(n_answers: int, quick: bool = False, form: str = RANDOM) -> Growth:
     """Go all ways, one after the other, several times if that is quick; keep the fastest run of each."""
     with tempfile.TemporaryDirectory() as folder:
-        small, source = Path(folder) / "small.parquet", Path(folder) / "answers.parquet"
-        write_crowd(small, min(n_answers, SMALL))
-        n_items, n_workers = write_crowd(source, n_answers, by_item)
-        ways = [way for way in WAYS if n_answers <= MOST[way] and not (way == RIVAL and (quick or by_item))]
+        suffix = ".csv" if form == CSV else ".parquet"
+        small, source = Path(folder) / f"small{suffix}", Path(folder) / f"answers{suffix}"
+        write_crowd(small, min(n_answers, SMALL), form)
+        n_items, n_workers = write_crowd(source, n_answers, form)
+        left_out = (RIVAL,) if quick else () if form == RANDOM else (RIVAL, ONE_THREAD)
+        ways = [way for way in WAYS if n_answers <= MOST[way] and way not in left_out]
         repeats = 1 if quick else 3 if n_answers <= 1_000_000 else 2 if n_answers <= 10_000_000 else 1
         found: dict[str, dict[str, Any]] = {}
         for number in range(repeats):
@@ -247,18 +261,32 @@ def size(value: float) -> str:
 
 def tabulate_times(rows: list[Growth]) -> str:
     """Return seconds from file to file, by the clock."""
-    lines = ["| answers | DuckDB | in memory | ratio | on disk | crowd-kit |", "|--:|--:|--:|--:|--:|--:|"]
+    names = (
+        "answers",
+        "DuckDB",
+        "in memory",
+        "ratio",
+        "one thread",
+        "ratio",
+        "iteration",
+        "ratio",
+        "on disk",
+        "crowd-kit",
+    )
+    lines = [f"| {' | '.join(names)} |", f"|{'--:|' * len(names)}"]
     for row in rows:
         ways = row.ways
-        cells = [show(ways.get(way), "seconds", seconds) for way in (VOTE, IN_MEMORY, ON_DISK, RIVAL)]
-        ratio = show_ratio(ways[IN_MEMORY], ways[VOTE], "seconds")
-        lines.append(f"| {number(row.n_answers)} | {cells[0]} | {cells[1]} | {ratio} | {cells[2]} | {cells[3]} |")
+        vote, many, one, disk, rival = (ways.get(way) for way in (VOTE, IN_MEMORY, ONE_THREAD, ON_DISK, RIVAL))
+        cells = [show(each, "seconds", seconds) for each in (vote, many, one, disk, rival)]
+        cells.insert(2, show_ratio(many, vote, "seconds"))
+        cells[4:4] = show_ratio(one, many, "seconds"), show(many, "step", seconds), show_ratio(one, many, "step")
+        lines.append(f"| {number(row.n_answers)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def show_ratio(one: dict[str, Any], other: dict[str, Any], key: str) -> str:
+def show_ratio(one: dict[str, Any] | None, other: dict[str, Any] | None, key: str) -> str:
     """Return a ratio of two figures, "" if one is missing."""
-    return f"{one[key] / other[key]:.1f}x" if key in one and key in other else ""
+    return f"{one[key] / other[key]:.1f}x" if one and other and key in one and key in other else ""
 
 
 def tabulate_peaks(rows: list[Growth]) -> str:
@@ -270,7 +298,7 @@ def tabulate_peaks(rows: list[Growth]) -> str:
     return "\n".join(lines)
 
 
-def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
+def describe(rows: list[Growth], by_item: Growth, csv: Growth, start: float) -> str:
     """Return the section of the page."""
     most = max(row.n_answers for row in rows)
     parts = [
@@ -281,14 +309,18 @@ def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
         "- *in memory* and *on disk* are `read_answers` and `scan_answers`, then `fuse`, with calibration and the "
         f'comparison with majority vote. On disk, `memory="{MEMORY}"`, and the store is built anew.\n'
         "- DuckDB runs `copy (select item, mode(label) ... group by item) to ...` with "
-        f"{os.cpu_count()} threads. *Ratio* is our time in memory to its time.\n"
+        f"{os.cpu_count()} threads. The first *ratio* is our time in memory to its time.\n"
+        "- *one thread* is in memory with `$CONSILIENCE_THREADS=1`, and the ratio beside it how much longer "
+        "that takes. *iteration* is the shortest of the EM loop, again with how much longer it takes with one thread.\n"
         "- crowd-kit's `DawidSkene` is fitted between pandas' functions for Parquet.\n"
         "- Times are the best of three runs up to 1M answers, and of two for 10M; for more there is one run. Each is a "
         "process of its own that has gone the same way with 100,000 answers before, so start-up is not counted.\n"
         f"- `consilience fuse` takes {seconds(start)} for 60 answers, as a whole process.",
         tabulate_times(rows),
-        "Seconds by the clock where rows are in the order of items, which DuckDB counts faster:",
+        "The same where rows are in the order of items, which DuckDB counts faster:",
         tabulate_times([by_item]),
+        "And from a CSV file, in random order:",
+        tabulate_times([csv]),
         "Peak memory of the process (VmHWM), which counts pages of the store that are mapped:",
         tabulate_peaks(rows),
         "```{image} _static/scale.png\n:alt: Time and peak memory against the number of answers, both on logarithmic "
@@ -333,10 +365,10 @@ def report(quick: bool = False, largest: int = LARGEST) -> str:
     """Return the section of the page. Unless `quick`, renew the tables and the picture."""
     sizes = [QUICK] if quick else [10**power for power in range(5, 12) if 10**power <= largest]
     rows = [measure(n_answers, quick) for n_answers in sizes]
-    by_item = rows[0] if quick else measure(min(largest, LARGEST), by_item=True)
+    by_item, csv = (measure(QUICK if quick else min(largest, LARGEST), quick, form) for form in (BY_ITEM, CSV))
     if not quick:
         renew(rows)
-    return describe(rows, by_item, time_start(1 if quick else 5))
+    return describe(rows, by_item, csv, time_start(1 if quick else 5))
 
 
 def main() -> None:
@@ -349,7 +381,8 @@ def main() -> None:
         measure_here(*arguments.one)
     else:
         rows = [measure(int(n_answers)) for n_answers in arguments.sizes or (QUICK,)]
-        print(describe(rows, measure(rows[0].n_answers, by_item=True), time_start(3)))
+        others = (measure(rows[0].n_answers, form=form) for form in (BY_ITEM, CSV))
+        print(describe(rows, *others, time_start(3)))
 
 
 if __name__ == "__main__":
