@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import narwhals.stable.v1 as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
@@ -437,6 +438,9 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if isinstance(frame, Table):
         return frame
     if isinstance(frame, Mapping):
+        splits = [split for split, values in frame.items() if _is_dataset(values)]
+        if splits:
+            raise InputError(f"{name} holds the splits {listing(splits)} of a dataset.", "Give one of them.")
         for column, values in frame.items():
             if not hasattr(values, "__len__"):
                 raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
@@ -446,6 +450,8 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
         return Table(list(frame), frame.__getitem__, lengths[0] if lengths else 0, name=name)
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
+    if _is_dataset(frame):
+        frame = _read_dataset(frame, name)
     native = frame if isinstance(frame, pa.Table) else _to_native(frame)
     if hasattr(native, "__arrow_c_stream__") and not isinstance(native, (*_FRAMES, *_COLUMNS)):
         try:
@@ -473,11 +479,31 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
 
 def is_table(values: object) -> bool:
     """Whether something is a table, of any frame library or a mapping of columns."""
-    if isinstance(values, (Mapping, Table, pa.RecordBatch)):
+    if isinstance(values, (Mapping, Table, pa.RecordBatch)) or _is_dataset(values):
         return True
     native = _to_native(values)
     is_stream = hasattr(native, "__arrow_c_stream__") and not isinstance(native, _COLUMNS)
     return isinstance(native, _FRAMES) or is_stream
+
+
+def _is_dataset(values: object) -> bool:
+    """Whether something is a dataset of Hugging Face, or one that is streamed; a dict of splits is a mapping."""
+    return hasattr(values, "features") and hasattr(values, "with_format") and not isinstance(values, type)
+
+
+def _read_dataset(dataset: Any, name: str) -> pa.Table:
+    """The rows of a dataset of Hugging Face, in its order, with the names of class labels for their numbers."""
+    if not hasattr(dataset, "__len__"):
+        raise InputError(f"Cannot read {name} from a dataset that is streamed.", "Load it without streaming=True.")
+    table: pa.Table = dataset.with_format("arrow")[:]
+    for place, (column, feature) in enumerate((each, dataset.features[each]) for each in table.column_names):
+        names = getattr(feature, "names", None)
+        if names and pa.types.is_integer(table.schema.field(place).type):
+            codes = table.column(column).combine_chunks()
+            codes = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label
+            values = pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), pa.array(names))
+            table = table.set_column(place, column, values)
+    return table
 
 
 def _to_native(values: Any) -> Any:

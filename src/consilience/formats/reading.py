@@ -29,6 +29,16 @@ QUESTION = "question"
 # Of the answers in a log: the columns that say together which item a row is about, and those of several questions.
 ITEM, QUESTIONS = "item", "questions"
 
+# Files that others read, by suffix, and how.
+_OTHERS = (
+    ((".xlsx", ".xls", ".xlsm", ".ods"), "Save the sheet as CSV; in Python, give fuse the table of pandas.read_excel."),
+    (
+        (".sqlite", ".sqlite3", ".db", ".duckdb"),
+        "Export the table as CSV; in Python, give fuse a query, such as pandas.read_sql, a DuckDB relation or an ADBC "
+        "reader.",
+    ),
+)
+
 
 def say_spans(path: str, tool: str) -> NoReturn:
     """Raise the error for spans where answers were expected."""
@@ -175,7 +185,10 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
         return [path] if shared.is_joint else inputs, shared
     raise InputError(
         f"{listing(inputs)} has no suffix that can be read, nor is its content that of a known format.",
-        f"Supported are {' '.join(list_suffixes(readable_formats()))}.",
+        next(
+            (how for suffixes, how in _OTHERS if inputs[0].lower().endswith(suffixes)),
+            f"Supported are {' '.join(list_suffixes(readable_formats()))}.",
+        ),
     )
 
 
