@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import tracemalloc
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,8 @@ FILES = {
     "langfuse.json": "langfuse",
     "langfuse.csv": "langfuse",
     "mlflow.jsonl": "mlflow",
+    "potato/ann/user_state.json": "potato",
+    "potato.jsonl": "potato",
 }
 
 
@@ -504,3 +508,66 @@ def test_judgebench_games_are_workers(tmp_path):
     assert triples(path) == sorted(expected)
     assert cs.read_answers(path).gold == {"p0": "B>A", "p1": "A>B", "p2": "A>B", "p3": "A>B"}
     assert "1 score" in listen(path)
+
+
+# ------------------------------------------------------------------------------------------------------------- Potato
+
+
+@pytest.mark.parametrize("name", ["potato/*/user_state.json", "potato.jsonl"])
+def test_potato_schemes_are_questions(name):
+    """What make_potato.py says: radio, likert, slider; checkboxes are sets, of which one is empty."""
+    rows = [json.loads(line) for line in (LOGS / "potato.jsonl").read_text().splitlines()]
+    for question in ("tone", "stars"):
+        chosen = [(row, next(key for key, value in row["labels"][question].items() if value)) for row in rows]
+        expected = [(row["instance_id"], row["user_id"], answer) for row, answer in chosen]
+        assert triples(LOGS / name, label=question) == sorted(expected)
+    share = [(row, row["labels"]["share"]["slider"]) for row in rows if "share" in row["labels"]]
+    numbers = sorted((row["instance_id"], row["user_id"], float(value)) for row, value in share)
+    assert [(item, who, float(value)) for item, who, value in triples(LOGS / name, label="share")] == numbers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert "8 sets of 3 items by 3 workers" in repr(cs.read_tags(LOGS / name, label="topics"))
+    told = listen(LOGS / name, label="tone")
+    assert "8 questions" in told  # the text boxes, which all left empty
+    assert ("3 spans" in told) == ("state" in name)  # the export was made without
+
+
+# ----------------------------------------------------------------------------------------------------------- archives
+
+
+def test_an_archive_is_not_unpacked_beyond_memory(tmp_path):
+    """A small file that says a hundred million times the same is read a part at a time."""
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t", "model": "m"}}))
+        archive.writestr("summaries.json", b"[" + b" " * 100_000_000)
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"summaries\.json, line 1: not valid JSON"):
+        cs.read_answers(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000_000
+
+
+def test_names_in_an_archive_are_not_paths(tmp_path):
+    """Nothing is written, and members that are no summaries are not looked at."""
+    path = tmp_path / "log.eval"
+    samples = [{"id": 1, "epoch": 1, "scores": {"a": {"value": "C"}, "b": {"value": "I"}}}]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t", "model": "m"}}))
+        archive.writestr("../outside.json", "{}")
+        archive.writestr("_journal/summaries/1.json", json.dumps(samples))
+    assert triples(path) == [("1", "a", "C"), ("1", "b", "I")]  # of an interrupted log
+    assert [each.name for each in tmp_path.iterdir()] == ["log.eval"]
+    assert not (tmp_path.parent / "outside.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04 header.json and nothing more", b"PK\x03\x04_journal/start.json" + bytes(500)]
+)
+def test_a_damaged_archive_is_one_error(content, tmp_path):
+    path = tmp_path / "log.eval"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read as an archive"):
+        cs.read_answers(path)

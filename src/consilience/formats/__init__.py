@@ -161,6 +161,7 @@ FORMATS = (
     # Evaluation logs.
     Format("inspect", (".eval",), "inspect_ai:INSPECT", "Inspect AI logs", "answers", head=(b"PK", b"{")),
     Format("zooniverse", (), "zooniverse:ZOONIVERSE", "Zooniverse classifications", "answers", text=True),
+    Format("potato", (), "potato:POTATO", "Potato annotations", "answers", text=True, head=_OPEN),
     Format("promptfoo", (), "promptfoo:PROMPTFOO", "promptfoo results", "answers", text=True, head=_OPEN),
     Format("deepeval", (), "deepeval:DEEPEVAL", "DeepEval test runs", "answers", text=True, head=_OPEN),
     Format("lm-eval", (), "lm_eval:LM_EVAL", "lm-evaluation-harness samples", "answers", text=True, head=_OPEN),

@@ -65,11 +65,11 @@ def _read_archive(path: str) -> Iterator[tuple[str, int, Any]]:
                 raise InputError(f"{path!r} is an archive without {_HEADERS[0]}.", "Give a log of Inspect AI.")
             for name in (header, *chosen):
                 is_plain = members[name].compress_type != _ZSTANDARD
-                stream = archive.open(name) if is_plain else _open_member(path, members[name])
                 arrays = ("eval",) if name == header else ()
-                for part, line, value in read_parts(stream, f"{path}, {name}", *arrays):
-                    if name != header or part == "eval":
-                        yield "eval" if name == header else "samples", line, value
+                with archive.open(name) if is_plain else _open_member(path, members[name]) as stream:
+                    for part, line, value in read_parts(stream, f"{path}, {name}", *arrays):
+                        if name != header or part == "eval":
+                            yield "eval" if name == header else "samples", line, value
     except (BadZipFile, EOFError, struct.error, NotImplementedError, pa.ArrowException, OSError) as error:
         raise InputError(
             f"{path!r} cannot be read as an archive: {first_line(error)}.", "It may be cut off: copy it again."

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ..answers.columns import spell_surrogates
 from ..errors import ConsilienceError, InputError, first_line, listing, plural, shorten, warn_of
+from ..limits import require_memory
 from . import files
 from .reading import ITEM, QUESTIONS
 
@@ -58,6 +59,8 @@ class _Text:
         except UnicodeDecodeError as error:
             raise files.encoding_error(f"{self.place}, after line {self.line}") from error
         self.text, self.at = self.text[self.at :] + new, 0
+        # Of a small archive a single value may take all memory.
+        require_memory(4 * len(self.text), f"{self.place} holds a value that is large", "Export less at a time.")
         return bool(new)
 
     def sign(self) -> str:
