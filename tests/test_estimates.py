@@ -41,6 +41,10 @@ def draw_crowd(seed, n=400, n_groups=3):
 # ---------------------------------------------------------------------------------------------------------- the twin
 
 
+def mean_known(values, weight, rows):
+    return sum(weight[i] * values[i] for i in rows) / sum(weight[i] for i in rows)
+
+
 def estimate_slowly(truth, rows, predicted, group, inclusion, cluster, is_share, power=None):
     """Return estimate, variance and degrees of freedom of each group, item by item, by the formulas of the module."""
     groups = sorted(set(group))
@@ -59,7 +63,9 @@ def estimate_slowly(truth, rows, predicted, group, inclusion, cluster, is_share,
         cov = sum(left[i] * f[i] * p[i] for i in range(len(rows)))
         power = min(max(cov / sum(left[i] * p[i] ** 2 for i in range(len(rows))), 0), 1.5)
     found, squares, freedom, factor = {}, {}, {}, {}
-    pseudo = PSEUDO / len(groups) if is_share else 0
+    pseudo = PSEUDO / len(groups)
+    apart = [(weight[i], truth[i] - mean_known(truth, weight, sample[group[r]])) for i, r in enumerate(rows)]
+    spread = (sum(w * gap**2 for w, gap in apart) / sum(weight)) ** 0.5
     for g, s in sample.items():
         mean = sum(predicted[i] for i in range(len(predicted)) if group[i] == g) / n_items[g]
         total = sum(weight[i] for i in s)
@@ -69,9 +75,9 @@ def estimate_slowly(truth, rows, predicted, group, inclusion, cluster, is_share,
         size = len(s) / len(units)
         even = total**2 / sum(weight[i] ** 2 for i in s) / size
         loose = sum((1 - pi[i]) * weight[i] ** 2 for i in s)
-        shift = pseudo * loose / sum(weight[i] ** 2 for i in s)
-        ends = [1 - power * mean] * 2 + [-power * mean] * 2
+        shift = pseudo * loose / sum(weight[i] ** 2 for i in s) if is_share else 0
         centre_g = sum(weight[i] * (truth[i] - power * predicted[rows[i]]) for i in s) / total
+        ends = [1 - power * mean, -power * mean] * 2 if is_share else [centre_g + spread, centre_g - spread] * 2
         value = (even * centre_g + shift * sum(ends)) / (even + 4 * shift)
         sums = [
             sum((1 - pi[i]) ** 0.5 * weight[i] * (truth[i] - power * predicted[rows[i]] - value) for i in unit)
@@ -111,7 +117,7 @@ def test_it_is_the_estimate_of_prediction_powered_inference():
     """As ppi-python has it for a mean at a given power, of so many items that predictions for all have no variance.
 
     Its point estimate is power * mean(predicted) + mean(known - power * guess), and its rectifier has the variance
-    var(known - power * guess) / n; it divides by n where this divides by n - 1.
+    var(known - power * guess) / n; this divides by n - 1, and adds four residuals of weight 1/3.
     """
     truth, predicted, *_ = draw_crowd(3, 200_000, 1)
     rows = np.random.default_rng(4).choice(200_000, 150, replace=False)
@@ -119,7 +125,8 @@ def test_it_is_the_estimate_of_prediction_powered_inference():
         means = estimate_means(truth[rows] * 2.5, rows, predicted, is_share=False, power=power)
         residual = truth[rows] * 2.5 - power * predicted[rows]
         assert abs(means.value[0] - (power * predicted.mean() + residual.mean())) < 1e-9
-        assert abs(means.variance[0] - residual.var() / 149 * (1 - 150 / 200_000)) < 1e-9
+        squares = 150 * residual.var() + 4 * PSEUDO * (truth[rows] * 2.5).var()
+        assert abs(means.variance[0] - squares / (149 + 4 * PSEUDO) / 150 * (1 - 150 / 200_000)) < 1e-9
 
 
 def test_the_power_makes_the_variance_least():
@@ -241,6 +248,10 @@ def test_means_of_levels_and_numbers(fused):
     assert row["of"] == "mean"
     assert row["worth"] > 150
     assert found.findings[0].kind == "bias"
+    exact = cs.estimate({"item": np.arange(500), "score": value}, {"item": np.arange(50), "score": value[:50]}).rows[0]
+    assert exact["low"] < exact["estimate"] < exact["high"]  # no error was seen, and there may be some
+    with pytest.raises(InputError, match="All 50 known labels are"):
+        cs.estimate(table, {"item": np.arange(50), "score": np.full(50, 2.5)})
 
 
 def test_values_have_a_mean():

@@ -204,6 +204,19 @@ def test_known_labels_help():
 
 
 @pytest.mark.robust
+def test_intervals_of_estimates_hold():
+    """As often as docs/estimates.md says, and as narrow."""
+    at_random, in_strata, simulated, groups, audits = read_tables("estimates.md")
+    for crowds in (at_random, in_strata, simulated):
+        assert 0.935 <= crowds["all"]["all"] <= 0.975
+        assert all(0.9 <= row["all"] <= 0.995 for row in crowds.values())
+    assert at_random["all"]["width / labels alone"] == pytest.approx(0.6, abs=0.01)
+    assert all(0.93 <= row["30 labels"] <= 0.985 for row in list(simulated.values())[:-1])
+    assert all(0.935 <= row[column] <= 0.975 for row in groups.values() for column in ("holds", "differences hold"))
+    assert groups["the same, predictions at random"]["width / labels alone"] <= 1.05
+    assert all(0.93 <= share <= 0.97 for row in audits.values() for share in row.values())
+
+
 @needs_data
 def test_the_table_of_review_agrees_with_a_run():
     (table,) = read_tables("review.md")

@@ -359,6 +359,8 @@ def estimate(
     """
     if isinstance(source, (Model, Questions, Measurement)):
         return source.estimate(gold, of, by, pairs)
+    if isinstance(source, Standalone):
+        raise ParameterError(f"A {type(source).__name__} has neither shares nor means.", "Give labels or values.")
     if gold is None:
         raise ParameterError("There are no known labels.", Sentence("Give some with {gold}."), keyword="gold")
     return estimate_population(survey_table(source, gold, item), of, by, pairs)

@@ -16,7 +16,8 @@ t, with one degree of freedom less than there are known values.
 
 **Rare classes.** Where no error was seen, that does not mean that there is none. So shares have four more residuals of
 weight 1/3, two of an item of the class and two of another, both with the mean prediction, as Agresti and Coull (1998)
-propose for the labels alone. Their weight falls with the part of the items that is not known.
+propose for the labels alone. Their weight in the mean falls with the part of the items that is not known. Means have
+four that are as far from the mean as known values are, which do not change it.
 
 **Groups.** The same within each group, with one :math:`\lambda` that makes the variances within groups least. The four
 residuals are shared among the groups, and the variance of each group counts that of all groups like `BORROWED` known
@@ -171,10 +172,16 @@ def estimate_means(
         even = total**2 / add_up(weight**2) / ratio
 
         used = n_units > 1
-        pseudo = PSEUDO / max(used.sum(), 1) * is_share
-        ends = np.stack([1.0 - power * mean, -power * mean])
-        shift = pseudo * loose / add_up(weight**2)  # 1 - n / N of it where all are as likely
-        value = (even * add_up(weight * residual) / total + 2 * shift * ends.sum(axis=0)) / (even + 4 * shift)
+        pseudo = PSEUDO / max(used.sum(), 1)
+        value = add_up(weight * residual) / total
+        shift = np.zeros(n_groups)
+        if is_share:
+            ends = np.stack([1.0 - power * mean, -power * mean])
+            shift = pseudo * loose / add_up(weight**2)  # 1 - n / N of it where all are as likely
+            value = (even * value + 2 * shift * ends.sum(axis=0)) / (even + 4 * shift)
+        else:
+            apart = known - (add_up(weight * known) / total)[own]
+            ends = value + np.sqrt(np.sum(weight * apart**2) / np.sum(weight)) * np.array([[1.0], [-1.0]])
         # Sums of squares over clusters, in units of the variance of one residual.
         sums = np.bincount(unit, np.sqrt(left) * (residual - value[own]))
         squares = np.bincount(owner, sums**2, n_groups) * n_units / np.maximum(loose, 1e-300)

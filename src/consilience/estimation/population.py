@@ -112,10 +112,11 @@ class Population:
                 f"random; {LEAST_KNOWN} are the fewest that say something of all items.",
                 "Have more items labelled.",
             )
-        if len(self.names) and (self.known == self.known[0]).all():
-            said = [str(self.names[t]) for t in np.flatnonzero(self.known[0] > 0)]
+        if (self.known == self.known[0]).all():
+            value = self.known[0]
+            said = [str(self.names[t]) for t in np.flatnonzero(value)] if len(self.names) else [f"{value[0]:g}"]
             raise InputError(
-                f"All {plural(len(self.rows), 'known label')} are {listing(said)}, so shares cannot be estimated.",
+                f"All {plural(len(self.rows), 'known label')} are {listing(said)}, so nothing is known of other items.",
                 "Have more items labelled, drawn at random.",
             )
 
