@@ -55,6 +55,8 @@ WIDTH = float(norm.ppf((1 + LEVEL) / 2))
 # The first step in which workers may count as careless, every how many steps they are judged, and by how many
 # answers at least and at most.
 FIRST, EVERY, LEAST_JUDGED, MOST_JUDGED = 5, 5, 5, 200
+# Standard errors by which it is beyond doubt that a worker follows the others less than is usual.
+SURELY = 1.645
 # Variances that are averaged over, of workers of whom nothing is known, and points of the grid of a value.
 N_VARIANCES, LEAST_VARIANCE, N_POINTS, REACH = 10, 1e-3, 31, 10.0
 # To compare averages, answers are hidden in so many parts; how many are looked at, and are at least needed.
@@ -282,7 +284,9 @@ def have_settled(t: Floats, before: Floats, variance: Floats, ratio: float, tol:
 
 def find_common(crowd: Crowd) -> float:
     """The variance of a shift of all biases together, if no value is known."""
-    return crowd.between / max(float((1 - crowd.careless).sum()), 1.0)
+    n = float((1 - crowd.careless).sum())
+    freedom = max(n - 1, 3.0)  # of few biases it is hardly known how much they differ
+    return crowd.between / max(n, 1.0) * freedom / (freedom - 2)
 
 
 def find_squares(data: Numbers, t: Floats, variance: Floats, crowd: Crowd) -> Floats:
@@ -402,13 +406,15 @@ def judge_care(data: Numbers, state: tuple[Floats, Floats, Floats], crowd: Crowd
     chance = np.logaddexp.reduce(kinds, axis=0) - np.log(len(kinds))
     skill = np.logaddexp.reduce(skilled, axis=0) - np.log(N_VARIANCES)
     careless = expit(np.clip(np.log(crowd.share / (1 - crowd.share)) + chance - skill, -500, 500))
-    # Who follows the others half as closely as is usual is not called careless, and nobody is by a few answers.
+    # Nobody is called careless by a few answers, nor who follows the others half as closely as is usual, or may do so.
     x = others - middle
     products = n * add(x * centred) - add(x) * sums
     scales = (n * add(x**2) - add(x) ** 2) * (n * squares - sums**2)
     follows = np.where(scales > 0, products / np.sqrt(np.maximum(scales, TINY)), 0.0)
     many = n >= LEAST_JUDGED
-    lost = many & (follows < np.median(follows[many]) / 2) if many.any() else many
+    half = float(np.median(follows[many])) / 2 if many.any() else 0.0
+    gap = np.arctanh(min(2 * half, 0.999)) - np.arctanh(np.clip(follows, -0.999, 0.999))
+    lost = many & (follows < half) & (gap * np.sqrt(np.maximum(n - 3, 0)) > SURELY)
     careless = np.where(lost, careless, np.minimum(careless, 0.5))
     share = float(np.clip((careless.sum() + 0.5) / (data.n_workers + 5), 1e-3, 0.5))
     return crowd._replace(careless=careless, share=share)
