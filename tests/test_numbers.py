@@ -137,6 +137,23 @@ def test_a_log_scale_is_taken_where_errors_are_ratios(crowd):
         fuse({**rows, "label": said - 5}, scale="log")
 
 
+def test_copies_count_as_one():
+    made = cs.simulate.numbers(120, 12, 6, careless=0.0, seed=5)
+    r = made.responses
+    rows = {"item": r.item_of_answer(), "worker": r.worker, "label": np.asarray(r.labels)[r.label]}
+    own = rows["worker"] == 0
+    copied = {name: [*values, *values[own], *values[own], *values[own]] for name, values in rows.items()}
+    n = int(own.sum())
+    copied["worker"] = [*rows["worker"], *[20] * n, *[21] * n, *[22] * n]
+    alone = fuse(rows, average="robust")
+    with pytest.warns(DataWarning, match="4 workers give the same numbers"):
+        model = fuse(copied, average="robust")
+    assert [model.result_.workers[group].tolist() for group in model.result_.copies] == [[0, 20, 21, 22]]
+    assert any(finding.kind == "copies" for finding in model.findings_)
+    error, before = (root_mean_square(each.values_ - made.truth) for each in (model, alone))
+    assert error < 1.1 * before
+
+
 # -------------------------------------------------------------------------------------------------------- invariances
 
 
@@ -241,7 +258,7 @@ ROWS = [(n, m, float(n + m)) for n in range(6) for m in range(3)]
 )
 @pytest.mark.parametrize("average", ["auto", *AVERAGES])
 def test_unusual_numbers_give_finite_values(rows, n_items, average):
-    model = fuse(table(*rows), average=average)
+    model = cs.Measurement(average=average).fit(table(*rows))
     frame = model.to_frame()
     value, low, high = (np.array(frame[name], float) for name in ("value", "low", "high"))
     assert len(value) == n_items
@@ -269,7 +286,8 @@ def test_what_is_no_number(label, message):
 
 
 def test_single_answers_have_no_interval():
-    model = fuse(table(*((n, n % 3, float(n)) for n in range(12))))
+    with pytest.warns(DataWarning, match="Each item has one answer"):
+        model = fuse(table(*((n, n % 3, float(n)) for n in range(12))))
     assert model.to_frame()["low"].null_count == 12
     assert model.findings_[0].kind == "single answers"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, overload
@@ -907,7 +907,7 @@ class Standalone(Fitted[estimator.FittedResult]):
     page_title: ClassVar[str] = "Results"
     result_type: ClassVar[Any]
     charts: ClassVar[Mapping[str, Callable[[Any], Chart | None]]] = {}
-    findings_: list[Finding]
+    findings_: Sequence[Finding] = ()
 
     def _adopt(self, result: estimator.FittedResult) -> Self:
         """Take a result as that of this model; return the model itself."""

@@ -208,7 +208,11 @@ def fuse_prepared(
                             raise ParameterError(refusal, "Leave it out.", keyword=option)
                     if name is not None:
                         raise ParameterError(f"{owner} fuses one question.", "Fuse this one by itself.")
-                    return {None: chosen.fit(answers, gold=prepared.gold)}, None
+                    chosen.fit(answers, gold=prepared.gold)
+                    for finding in chosen.findings_:
+                        if finding.category is not None:
+                            warn(finding.warning())
+                    return {None: chosen}, None
                 observations = make_observations(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
                 questions[name] = chosen, observations, align(chosen, observations.responses, graph), decided
         return fit_questions(questions, working, source_kind)

@@ -19,6 +19,7 @@ from ..answers.previews import build_report, round_figures
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import BACKENDS, build_frame
 from ..documents.document import Document
+from ..engines import open_engine
 from ..errors import InputError, LabelWarning, ParameterError, Sentence, listing, parameter_error, plural, quietly
 from ..estimation.estimate import Estimate, estimate_population
 from ..estimation.population import survey_table
@@ -38,6 +39,8 @@ from ..inference.averages import (
     compare,
     learn,
 )
+from ..inference.copies import find_groups, number_labels
+from ..inference.observations import Observations, assign_groups, count_once
 from ..kernels import Floats, Integers, Truths
 from ..kinds.numbers import as_numbers
 from ..models.base import FromResult, Standalone
@@ -80,6 +83,8 @@ class Measured:
         Offset and slope that known values taught.
     errors : dict
         How far each average was from hidden answers; empty if they were not compared.
+    copies : list of list of int
+        Groups of workers who copy each other, by their indices. Each group counts as one worker.
     """
 
     shapes: ClassVar[dict[str, Any]] = {
@@ -116,6 +121,7 @@ class Measured:
     scale: str
     line: tuple[float, float] | None
     errors: dict[str, float]
+    copies: list[list[int]]
     n_iter: int
     converged: bool
     seed: int
@@ -126,6 +132,8 @@ class Measured:
         """Raise a `ValueError` unless the fields of a file go together."""
         if not len(self.item) or self.item.max() >= len(self.value) or (np.diff(self.item) < 0).any():
             raise ValueError("the items of the answers cannot be so")
+        if any(not 0 <= m < len(self.workers) for group in self.copies for m in group):
+            raise ValueError("copies are not workers")
         if not set(self.keys) >= ({"item"} if "item" in self.keys else {"sequence", "position"}):
             raise ValueError("nothing says which items these are")
 
@@ -296,6 +304,9 @@ class Measurement(Standalone[Measured]):
         """Learn from answers and known values; return the model itself."""
         self._check()
         said = np.asarray(crowd.labels, np.float64)[crowd.label]
+        with open_engine(None) as engine:  # who says the same to the last digit, beyond chance
+            copies = find_groups(Observations(number_labels(crowd, None)[0]), engine)
+        crowd = count_once(crowd, assign_groups(copies, crowd.n_workers))
         positive = said.min() > 0 and not (known <= 0).any()
         if self.scale == "log" and not positive:
             problem = "A logarithmic scale is for numbers above 0, and some are not."
@@ -336,6 +347,7 @@ class Measurement(Standalone[Measured]):
                 scale="log" if is_log else "linear",
                 line=line,
                 errors={name: error * unit for name, error in errors.items()},
+                copies=copies,
                 n_iter=learned.n_iter,
                 converged=learned.converged,
                 seed=self.seed,
@@ -492,6 +504,7 @@ def pose(crowd: Answers, said: Floats, known: Floats, is_log: bool) -> tuple[Sca
     """The answers as they are worked with, and the scale of that."""
     scale = Scale.of(said, is_log)
     weight = np.ones(len(said)) if crowd.weight is None else np.asarray(crowd.weight, np.float64)
+    weight = weight if crowd.share is None else weight * crowd.share
     numbers = scale.apply(said), weight, scale.apply(known)
     return scale, Numbers(crowd.item_of_answer(), np.asarray(crowd.worker, np.int64), *numbers, crowd.n_workers)
 

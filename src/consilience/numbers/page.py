@@ -12,7 +12,7 @@ from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_intervals
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all
 from ..documents.overview import format_columns
-from ..errors import ConvergenceWarning, Sentence, join_names, plural
+from ..errors import ConvergenceWarning, DataWarning, Sentence, join_names, plural
 from ..results.findings import Finding
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ def check_values(result: Measured) -> list[Finding]:
         )
         remedy = "Look at their answers, and ask how they understood the task."
         findings.append(Finding(problem, (remedy,), "care", None, None, "careless", "workers"))
+    for group in result.copies:
+        names = join_names(map(str, result.workers[group].tolist()))
+        problem = f"{plural(len(group), 'worker')} give the same numbers, far more often than chance: {names}. "
+        problem += "Together they count as one."
+        remedy = "Find out whether they worked on their own."
+        findings.append(Finding(problem, (remedy,), "care", None, DataWarning, "copies", "workers"))
     if result.line is not None:
         offset, slope = result.line
         n = plural(int(np.isfinite(result.known).sum()), "known value")
