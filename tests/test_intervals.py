@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 from benchmarks import intervals as benchmark
 from consilience.engines import Threads
-from consilience.inference import Distributions
+from consilience.inference.distributions import Distributions
 from consilience.inference.em import Parameters
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations

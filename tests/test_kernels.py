@@ -13,7 +13,7 @@ from scipy.special import digamma, gammaln, polygamma
 import oracles
 from consilience.answers import columns
 from consilience.answers.columns import order_by
-from consilience.inference import fit_distributions
+from consilience.inference.distributions import fit_distributions
 from consilience.inference.workers.base import improve_pair, make_pair
 from consilience.kernels import LARGE, MOST_UNROLLED, freeze, width_of
 from consilience.kernels.answers import (

@@ -18,7 +18,7 @@ from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
-from consilience.inference import Cells
+from consilience.inference.cells import Cells
 from consilience.inference.estimator import renew
 from consilience.inference.workers.rows import shrink_rows
 from consilience.results.intervals import informativeness

@@ -25,7 +25,7 @@ from ..engines import open_engine
 from ..errors import InputError, join_names, plural, to_sentence
 from ..formats.masks import shrink_picture
 from ..formats.reading import open_path
-from ..inference import Cells
+from ..inference.cells import Cells
 from ..inference.hidden_answers import raise_to
 from ..inference.labels import collect_votes
 from ..inference.observations import Observations

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 
 from ..answers.columns import spell_surrogates
 from ..errors import plural, to_sentence
-from ..inference import sum_by
+from ..inference.cells import sum_by
 from ..kernels import NEARLY_ZERO
 from ..results.comparison import LEAST_HIDDEN, is_unclear
 from ..results.record import SHARED_ERRORS

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..answers.columns import to_values
 from ..errors import plural
-from ..inference import STANDARD_ERRORS, Cells
+from ..inference import STANDARD_ERRORS
+from ..inference.cells import Cells
 from ..kernels import NEARLY_ZERO, Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals

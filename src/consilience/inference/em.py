@@ -6,7 +6,7 @@ parameters that are reported. The objective at parameters theta is
     sum_n log Z_n(theta) + bound(theta)
 
 the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see
-`consilience.inference`). A prior of the workers that is learned (see
+`consilience.inference.distributions`). A prior of the workers that is learned (see
 `consilience.inference.workers.base`) is a part of the M-step every few iterations, and its density a part of the
 objective.
 
@@ -21,16 +21,10 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
-import tempfile
-import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -41,9 +35,11 @@ from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..engines import Engine, Placed
 from ..errors import InputError, plural
-from ..kernels import Floats, freeze
+from ..kernels import Floats
 from ..limits import NUMBER, allocate, are_allowed, release_mapped
-from . import Cells, Distributions, log_of
+from .cells import Cells
+from .checkpoints import load_run, name_run, save_run
+from .distributions import Distributions, log_of
 from .structures import Statistics, Structure, StructureParameters, Summary, Trail
 from .workers import WORKERS
 from .workers.base import Prior, WorkerModel
@@ -51,8 +47,6 @@ from .workers.rows import AnyFactors, LeftOut, RowCounts, Weighing, vote
 
 if TYPE_CHECKING:
     from .observations import Observations
-
-log = logging.getLogger("consilience")
 
 
 class Parameters(NamedTuple):
@@ -100,7 +94,7 @@ def run_em(
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new, path = not start.prior.learns, None
     if budget is not None:
-        path = name_run(budget, (start, tol, problem.prior, problem.known))
+        path = name_run(budget, (start, tol, problem.prior, problem.checkpoint_key))
         if budget.resume:
             parameters, trace, prior_is_new = load_run(path, start, max_iter) or (parameters, trace, prior_is_new)
     for iteration in range(len(trace), max_iter + 1):
@@ -137,7 +131,7 @@ class Problem:
     weight_scale: float  # what weights are multiplied by
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     budget: Budget | None = None  # of answers that are mapped from files
-    known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
+    checkpoint_key: tuple[Any, ...] = ()  # what the answers are fitted with: known labels, priors of items and the like
     unsaid: tuple[int, ...] = ()  # classes that no answer can mean: no label names them, nor does silence
     enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
@@ -231,32 +225,27 @@ def place(
     engine: Engine,
 ) -> Problem:
     """The problem of observations, whose blocks are cut and put where they will be worked on."""
-    r, placed = observations.responses, engine.place(observations.lay_out(workers))
-    # A field continues from one iteration to the next with more than its parameters.
-    budget, codes = (
-        None if graph is not None else r.budget,
-        None if observations.gold is None else observations.gold.codes,
-    )
-    names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
-    known = codes, observations.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
-    unvoted = r.vote_shares()
+    r, gold, unvoted = observations.responses, observations.gold, observations.responses.vote_shares()
     meant = unvoted > 0
     meant[workers.class_of_label[workers.class_of_label >= 0]] = True
+    names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
+    joined = None if gold is None else gold.codes, observations.log_prior, r.amount, r.positions, structure
     return Problem(
-        engine,
-        placed,
-        workers,
-        prior,
-        structure,
-        graph,
-        r.n_responses,
-        r.amount is not None,
-        r.scale,
-        unvoted,
-        budget,
-        known,
-        tuple(np.flatnonzero(~meant).tolist()),
-        workers.enough_steps,
+        engine=engine,
+        placed=engine.place(observations.lay_out(workers)),
+        workers=workers,
+        prior=prior,
+        structure=structure,
+        graph=graph,
+        n_responses=r.n_responses,
+        weighted=r.amount is not None,
+        weight_scale=r.scale,
+        unvoted=unvoted,
+        # A field continues from one iteration to the next with more than its parameters.
+        budget=None if graph is not None else r.budget,
+        checkpoint_key=(*joined, zlib.crc32(repr(names).encode())),
+        unsaid=tuple(np.flatnonzero(~meant).tolist()),
+        enough_steps=workers.enough_steps,
     )
 
 
@@ -382,63 +371,6 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
         n_rows, total = n_rows + len(part), total + number
     release_mapped()
     return rows[:n_rows], float(total)
-
-
-# Where a run of the loop stands is kept after each iteration, so that an interrupted one can continue.
-
-
-def list_numbers(record: Any, name: str = "") -> dict[str, Any]:
-    """The arrays and numbers that a record holds, by name."""
-    parts = vars(record) if is_dataclass(record) else dict(enumerate(record)) if isinstance(record, tuple) else {}
-    numbers = {name: record} if isinstance(record, (int, float, np.ndarray)) else {}
-    for own, part in parts.items():
-        numbers |= list_numbers(part, f"{name}/{own}")
-    return numbers
-
-
-def refill(record: Any, numbers: Mapping[str, Any], name: str = "") -> Any:
-    """The same record with other numbers."""
-    if is_dataclass(record) and not isinstance(record, type):
-        return replace(record, **{own: refill(part, numbers, f"{name}/{own}") for own, part in vars(record).items()})
-    if isinstance(record, tuple):
-        parts = [refill(part, numbers, f"{name}/{own}") for own, part in enumerate(record)]
-        return tuple(parts) if type(record) is tuple else type(record)(*parts)
-    if name not in numbers:
-        return record
-    return type(record)(numbers[name]) if isinstance(record, (int, float)) else freeze(numbers[name])
-
-
-def name_run(budget: Budget, about: tuple[Any, ...]) -> Path:
-    """The file of a run, which is named by all that the run depends on."""
-    digest = hashlib.blake2b(digest_size=12)
-    for name, number in list_numbers(about).items():
-        array = np.ascontiguousarray(number)
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(array.data)
-    return Path(budget.folder, f"fit-{digest.hexdigest()}.npz")
-
-
-def save_run(path: Path, parameters: Any, trace: list[float], prior_is_new: bool) -> None:
-    """Keep where a run stands, if there is room for it."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as new:
-            np.savez(new, trace=trace, prior_is_new=prior_is_new, **list_numbers(parameters))
-        os.replace(new.name, path)
-    except OSError as error:
-        log.info("Where the fit stands could not be kept: %s", error)
-
-
-def load_run(path: Path, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
-    """The last state of a run: parameters, objectives, and whether the prior is new; None to begin anew."""
-    try:
-        with np.load(path, allow_pickle=False) as saved:
-            kept = refill(start, saved), saved["trace"].tolist(), bool(saved["prior_is_new"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
-    if len(kept[1]) > max_iter:
-        return None
-    log.info("Going on after iteration %d", len(kept[1]))
-    return kept
 
 
 # What was learned of the workers and of all items together: the part of a result that other answers are judged by.

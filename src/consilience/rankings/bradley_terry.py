@@ -18,7 +18,8 @@ from ..answers.tables import build_frame
 from ..documents.document import Document
 from ..engines import one_thread
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
-from ..inference import NORMAL_95, TAILS_95, sum_by
+from ..inference import NORMAL_95, TAILS_95
+from ..inference.cells import sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
 from ..models.base import Standalone

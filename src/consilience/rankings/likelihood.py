@@ -34,7 +34,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import coo_array, csr_array, diags_array
 
-from ..inference import TAILS_95, sum_by
+from ..inference import TAILS_95
+from ..inference.cells import sum_by
 from ..inference.em import Progress
 from ..kernels import NEARLY_ZERO, Floats, Integers, Truths
 from .comparisons import LEFT, RIGHT, TIE, Comparisons

@@ -68,7 +68,8 @@ from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
 from ..answers.answers import Block
-from ..inference import TAILS_95, sum_by
+from ..inference import TAILS_95
+from ..inference.cells import sum_by
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate

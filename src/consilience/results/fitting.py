@@ -15,8 +15,8 @@ from ..answers.graph import Graph
 from ..answers.items import match_gold
 from ..engines import Engine, open_engine
 from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn
-from ..inference import log_of
 from ..inference.copies import find_groups
+from ..inference.distributions import log_of
 from ..inference.em import Names, decode_labels, infer_posterior
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.hidden_answers import CouplingScore, raise_where

@@ -97,7 +97,8 @@ from ..answers.answers import Answers
 from ..answers.columns import Indices
 from ..answers.graph import Graph
 from ..answers.items import Gold
-from ..inference import NORMAL_95, TAILS_95, sum_by
+from ..inference import NORMAL_95, TAILS_95
+from ..inference.cells import sum_by
 from ..inference.em import Learned, Problem
 from ..inference.hidden_answers import raise_where
 from ..inference.observations import Observations

@@ -52,7 +52,7 @@ from scipy.special import stdtr, stdtrit
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Values, lookup, to_column, to_values
-from ..inference import Cells, sum_by
+from ..inference.cells import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
 from ..inference.workers.one_coin import OneCoinWorkers

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ...answers.answers import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze, width_of
-from .. import fit_distribution, log_of, weigh_logs
+from ..distributions import fit_distribution, log_of, weigh_logs
 
 
 @dataclass(frozen=True, eq=False)

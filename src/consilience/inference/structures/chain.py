@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...answers.answers import Block
 from ...answers.tagging import Transitions
 from ...kernels import Floats, freeze, width_of
-from .. import fit_distribution, log_of, weigh_logs
+from ..distributions import fit_distribution, log_of, weigh_logs
 from . import Structure, StructureParameters, Summary
 
 # How probable a step is that the rules forbid, where probabilities are calibrated: about as one that was never seen.

@@ -43,7 +43,8 @@ from ...errors import ParameterError, Python, Sentence, plural
 from ...kernels import LOG_IMPOSSIBLE, Floats, Integers, Rows, freeze, read_only
 from ...limits import allocate, side_by_side
 from ...options import to_floats
-from .. import ENTRIES_PER_THREAD, Cells, Distributions, fit_distributions
+from ..cells import Cells
+from ..distributions import ENTRIES_PER_THREAD, Distributions, fit_distributions
 from .rows import AnyFactors, Counted, CountedRows, Factors, RowCounts, count_answers, of_answers, shrink_rows
 
 # For each label, and for each class, of an earlier fit its index.

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from ...answers.answers import Answers, Block
 from ...kernels import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, Floats, Integers, freeze
-from .. import Cells, Distributions, fit_distributions, sum_by, weigh_logs
+from ..cells import Cells, sum_by
+from ..distributions import Distributions, fit_distributions, weigh_logs
 from .base import Prior, WorkerModel, make_pair, names_class
 from .rows import SHRINKAGE, Counted, RowCounts, multiply_logs, of_answers
 

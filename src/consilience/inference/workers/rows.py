@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from ...answers.answers import Block
 from ...kernels import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, Floats, Integers, freeze, read_only, width_of
-from .. import Cells, weigh_logs
+from ..cells import Cells
+from ..distributions import weigh_logs
 
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 SILENCE_STEPS, STEEP = 65, 3.0

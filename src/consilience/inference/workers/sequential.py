@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, order_by, to_column
 from ...kernels import NEARLY_ZERO, Floats
-from .. import Distributions, fit_distributions
+from ..distributions import Distributions, fit_distributions
 from .base import Prior, WorkerModel, improve_pair
 from .rows import Counted, CountedRows
 

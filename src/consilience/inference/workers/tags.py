@@ -20,7 +20,7 @@ from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
 from ...errors import ParameterError
 from ...kernels import Floats, Integers, freeze
-from .. import Distributions
+from ..distributions import Distributions
 from ..skills import Skills, expect_types, learn_skills
 from .base import Prior, Types
 from .rows import Counted

@@ -48,7 +48,7 @@ from scipy.special import softmax
 from ...answers.answers import Answers, Block
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, freeze
-from .. import Distributions, fit_distributions
+from ..distributions import Distributions, fit_distributions
 from .base import Axes, Prior, WorkerModel
 from .rows import Counted, RowCounts, count_answers, exponentiate, of_answers, sum_answers
 

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from ...answers.columns import Values, lookup, to_column
 from ...errors import ParameterError, Sentence
 from ...kernels import Floats, freeze
-from .. import Distributions, fit_distributions
+from ..distributions import Distributions, fit_distributions
 from ..skills import RARE
 from .base import Prior, Types, WorkerModel, names_class
 from .rows import Counted
