@@ -237,6 +237,17 @@ def test_improbable_classes_are_counted_together(monkeypatch):
     assert one["remarks"] == other["remarks"]
 
 
+def test_of_many_classes_a_tie_is_open(fused_many):
+    """With few items of each class, the frequencies of classes hardly decide between two that were said once."""
+    r, posterior = fused_many.result_.answers, fused_many.posterior_
+    tied = [i for i in range(r.n_items) if len(set(r.label[r.offsets[i] : r.offsets[i + 1]])) == 3]
+    assert len(tied) > 20
+    assert posterior[tied].max(axis=1).mean() < 0.75
+    expected, right = fused_many.result_.labels.mean_confidence, many_classes()[1]
+    told = np.array([int(label[1:]) for label in fused_many.labels_]) == right[r.items.astype(int)]
+    assert abs(expected - told.mean()) < 0.06
+
+
 def test_informativeness_is_that_of_the_matrix():
     rng = np.random.default_rng(0)
     for class_of_label, n_classes in ((np.arange(4), 4), (np.array([0, 1, -1]), 2), (np.array([0, 1]), 3)):

@@ -118,6 +118,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
     shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
+    shown += ["one accuracy for each worker"] if parameters.get("workers") == "one-coin" else []
     shown += ["labels by median"] if parameters.get("label_by") == "median" else []
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
     n_items, n_answers = (result.labels.n_items, int(result.n_answers.sum())) if r is None else kind.size(r)

@@ -33,7 +33,7 @@ from ..errors import (
 from ..formats.sources import find_source, open_table
 from ..inference.copies import find_groups
 from ..inference.em import Progress
-from ..inference.estimator import LatentEstimator, list_defaults, renew
+from ..inference.estimator import MANY_CLASSES, LatentEstimator, list_defaults, renew
 from ..inference.observations import Observations
 from ..inference.starts import HIDING_TABLES
 from ..inference.workers.one_coin import OneCoinWorkers
@@ -55,8 +55,8 @@ log = logging.getLogger("consilience")
 
 # Of so many linked items the graph is tried; of more only where it is asked for, since it takes many fits.
 FEW_ITEMS = 30_000
-# With more classes confusion matrices may be too many, in any case if they have more numbers for each answer.
-MANY_CLASSES, MOST_EACH = 20, 30
+# Confusion matrices of many classes are too many in any case if they have more numbers for each answer.
+MOST_EACH = 30
 # What may be given for each question.
 SCALE = ("classes", "ordered", "positions")
 SPLIT = (*SCALE, "separator")
