@@ -142,7 +142,7 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
     plain = models.model_class(name)().fit(r, graph=graph)
     np.testing.assert_array_equal(model.posterior_, plain.posterior_)
     assert (model.smoothing_, model.power_) == (plain.smoothing_, plain.power_)
-    further = model.result_.learned.further
+    further = model.result_.estimates.further
     np.testing.assert_allclose(further["twice_"].sum(), 2 * r.n_responses)
     report = model.worker_report()
     np.testing.assert_allclose(report["doubled"].to_numpy(), 2 * r.votes_per_worker())
@@ -150,7 +150,7 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(model.result_.intervals.prior, plain.result_.intervals.prior)
     model.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.result_.learned.further["twice_"], further["twice_"])
+    np.testing.assert_array_equal(again.result_.estimates.further["twice_"], further["twice_"])
     np.testing.assert_array_equal(again.predict_proba(r, graph=graph), plain.predict_proba(r, graph=graph))
     assert again.worker_report().equals(model.worker_report())
 

@@ -36,10 +36,10 @@ def make_clickers(seed: int, n_items: int = 400, n_workers: int = 60) -> tuple[n
 
 def count_slowly(model, r, judged):
     """Return the counts (M, L, K) answer by answer: q_k divided by what the worker's own answer was multiplied by."""
-    learned, q = model.result_.learned, model.result_.labels.fitted
+    estimates, q = model.result_.estimates, model.result_.labels.fitted
     counts = np.zeros((r.n_workers, r.n_labels, r.n_classes))
-    workers = WORKERS[learned.kind].of(r, r.class_of_label, r.n_classes)
-    rows, table = workers.encode(r), np.exp(learned.log_weights).reshape(-1, r.n_classes)
+    workers = WORKERS[estimates.worker_model_name].of(r, r.class_of_label, r.n_classes)
+    rows, table = workers.encode(r), np.exp(estimates.log_weights).reshape(-1, r.n_classes)
     for answer, item in enumerate(r.item_of_answer()):
         if judged[item]:
             p = q[item] / table[rows[answer]]
@@ -88,7 +88,7 @@ def test_the_column_is_what_the_formulas_say():
 def test_of_one_coin_workers_right_answers_count():
     clicks, table = make_clickers(3, n_items=300, n_workers=12)
     model = cs.DawidSkene(workers="one-coin").fit(cs.Answers.from_frame(table))
-    r, q, accuracy = model.result_.answers, model.result_.labels.fitted, np.exp(model.result_.learned.log_weights)
+    r, q, accuracy = model.result_.answers, model.result_.labels.fitted, np.exp(model.result_.estimates.log_weights)
     n, hits, by_chance = np.zeros((3, r.n_workers))
     for m, label, item in zip(r.worker, r.label, r.item_of_answer(), strict=True):
         factors = np.full(4, accuracy[m, 1, 0])

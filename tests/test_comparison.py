@@ -136,7 +136,7 @@ def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
         exact = len(r.classes) == len(r.labels)
         there = np.isin(r.item_of_answer()[answer], shown.item_of_answer())
         np.testing.assert_allclose(shares[there], expected[there], atol=1e-12 if exact else 0.01)
-        slow = shrink_rows(again.result_.learned.counts, r.worker[answer], r.label[answer])
+        slow = shrink_rows(again.result_.estimates.counts, r.worker[answer], r.label[answer])
         np.testing.assert_allclose(chances, slow, rtol=1e-9 if exact and there.all() else 0.02)
 
 

@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said(path):
         ({"arrays/prior.npy": b"nothing"}, r"magic string"),
         ({"arrays/labels/codes.npy": array(np.array([0, 1, 2, 0]))}, r"does not hold indices of classes"),
         (
-            {"arrays/estimates/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
+            {"arrays/fitted_estimates/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
             r"does not hold logarithms of probabilities",
         ),
         ({"model.json": b"[" * 20_000}, r"model.json is not JSON"),
@@ -118,9 +118,9 @@ def test_a_damaged_header_is_explained(entries, expected, path):
     ("place", "value", "expected"),
     [
         ("backend", "excel", "backend cannot be 'excel'"),
-        ("estimates/kind", "robots", "estimates/kind cannot be 'robots'"),
-        ("estimates/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
-        ("estimates/structure", {}, "the entry of estimates/structure 'bound', 'coupling'"),
+        ("fitted_estimates/worker_model_name", "robots", "fitted_estimates/worker_model_name cannot be 'robots'"),
+        ("fitted_estimates/worker_model_name", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2"),
+        ("fitted_estimates/structure", {}, "the entry of fitted_estimates/structure 'bound', 'coupling'"),
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
         ("intervals/workers", None, "there is no array 'intervals/workers'"),
         ("course/coupling_scores", [[1.0, 2.0, 3.0]], "course/coupling_scores cannot be [1.0, 2.0, 3.0]"),

@@ -120,17 +120,17 @@ def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
     right = np.diagonal(model.confusion_, axis1=1, axis2=2)
-    return intervals.Estimates(model.result_.learned, model.prior_, pseudo_counts, prior_is_known, judged, right)
+    return intervals.IntervalInputs(model.result_.estimates, model.prior_, pseudo_counts, prior_is_known, judged, right)
 
 
-def sum_up(model, r, estimates):
+def sum_up(model, r, inputs):
     """The sums of the pass after a fit, with the parameters of a model."""
     problem = model._plan(Observations(r), None, Threads(1)).problem
-    found = model.result_.learned
+    found = model.result_.estimates
     distributions = Distributions(found.log_weights, found.log_weights, 0.0)
     parameters = Parameters(distributions, found.structure, problem.prior)
     statistics = problem.expect(parameters)
-    return conclude(Observations(r), problem, parameters, statistics, estimates, False).sums
+    return conclude(Observations(r), problem, parameters, statistics, inputs, False).sums
 
 
 def sum_by_item(r, right):
@@ -144,7 +144,7 @@ def test_worth_and_centre_of_answers():
     found = estimates_of(model)
     sums = sum_up(model, r, found)
     ends, worth = intervals.find_worker_intervals(r, sums, found, None)
-    _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
+    _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.estimates.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
     np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow, centre)[0], rtol=1e-6)
     shared = intervals.invert_scores(r, sums, found)

@@ -79,7 +79,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     # The vote still counts copies once when its matrices are worked out.
     table = fused.worker_report().to_pydict()
     assert table["answers"] == [300] * 10
-    assert fused.result_.learned.counts.sum() == pytest.approx(300 * 8)
+    assert fused.result_.estimates.counts.sum() == pytest.approx(300 * 8)
 
 
 def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):

@@ -197,8 +197,8 @@ def test_fuse_takes_one_accuracy_where_there_are_many_classes(caplog):
 def test_no_table_has_an_entry_for_each_label_and_class(fused_many, tmp_path):
     """Neither in the result nor in the file; matrices are made where they are asked for, unless they are too many."""
     model, truth = fused_many, many_classes()[1]
-    learned, n_classes = model.result_.learned, len(model.classes_)
-    arrays = [learned.confusion, learned.counts, learned.log_weights, learned.crowd, learned.cells.count]
+    estimates, n_classes = model.result_.estimates, len(model.classes_)
+    arrays = [estimates.confusion, estimates.counts, estimates.log_weights, estimates.crowd, estimates.cells.count]
     assert max(array.size for array in arrays) < 20 * n_classes**2 / 4
     right = np.array([int(label[1:]) for label in model.labels_]) == truth[model.to_frame()["item"].to_numpy()]
     vote = cs.MajorityVote().fit(many_classes()[0])
@@ -206,7 +206,7 @@ def test_no_table_has_an_entry_for_each_label_and_class(fused_many, tmp_path):
     report = model.worker_report().to_pandas()
     assert (report["accuracy_low"] <= report["accuracy"]).all()
     assert np.corrcoef(report["accuracy"], np.linspace(0.3, 0.95, 20))[0, 1] > 0.9
-    assert learned.cells.count.sum() == pytest.approx(1200)
+    assert estimates.cells.count.sum() == pytest.approx(1200)
     path = model.save(tmp_path / "model")
     again = cs.load(path)
     assert again.worker_report().equals(model.worker_report())
@@ -226,7 +226,7 @@ def test_improbable_classes_are_counted_together(monkeypatch):
     exact = cs.DawidSkene(workers="one-coin").fit(table)
     monkeypatch.setattr(one_coin, "MANY_MATRIX_ENTRIES", 0)
     short = cs.DawidSkene(workers="one-coin").fit(table)
-    full, part = exact.result_.learned.cells, short.result_.learned.cells
+    full, part = exact.result_.estimates.cells, short.result_.estimates.cells
     assert len(part.count) < len(full.count) / 2
     assert (part.klass == len(short.classes_)).any()
     np.testing.assert_allclose(part.sum_out(2), full.sum_out(2))

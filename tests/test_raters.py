@@ -91,10 +91,10 @@ def test_the_figures_are_what_the_formulas_say():
 def test_counts_and_pairs_leave_own_answers_out():
     _, table = draw_ratings(1, n_items=30, n_raters=6)
     model = fit(table)
-    r, learned, q = model.result_.answers, model.result_.learned, model.result_.labels.fitted
+    r, estimates, q = model.result_.answers, model.result_.estimates, model.result_.labels.fitted
     counts, pairs = np.zeros((6, 5, 5)), np.zeros((5, 5))
     for answer, item in enumerate(r.item_of_answer()):
-        p = q[item] / np.exp(learned.log_weights[r.worker[answer], r.label[answer]])
+        p = q[item] / np.exp(estimates.log_weights[r.worker[answer], r.label[answer]])
         p /= p.sum()
         counts[r.worker[answer], r.label[answer]] += p
         pairs += np.outer(p, p)

@@ -148,8 +148,8 @@ def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     expected = model.predict_proba(part)
     np.testing.assert_array_equal(cs.load(tmp_path / "model").predict_proba(part), expected)
     # By hand: evidence from the tables by previous answer.
-    logs = np.tile(np.log(model.result_.learned.structure.weights), (20, 1))
-    table = model.result_.learned.log_weights.reshape(6, 4, 3, 3)
+    logs = np.tile(np.log(model.result_.estimates.structure.weights), (20, 1))
+    table = model.result_.estimates.log_weights.reshape(6, 4, 3, 3)
     for i, w in itertools.product(range(20), (4, 1)):
         before = 3 if i == 0 else matrix[i - 1, w]
         logs[i] += table[w, before, matrix[i, w]]

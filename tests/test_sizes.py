@@ -160,7 +160,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
     cells, reported = expect_counts(model.result_), tabulate_workers(model.result_)[0]
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
-    assert np.array_equal(full, model.result_.learned.counts)
+    assert np.array_equal(full, model.result_.estimates.counts)
     assert np.array_equal(cells.count, Cells.of_table(full).count)
     np.testing.assert_allclose(shrink_rows(cells, r.worker, r.label), shrink_rows(full, r.worker, r.label), rtol=1e-12)
     shown = np.array(reported["informativeness"].to_pylist(), float)

@@ -64,7 +64,7 @@ def test_counts_add_up_at_the_posteriors_of_each_batch():
         ):
             expected[worker, label] += q
             chances[:, worker] += 1, q[label], q[label] ** 2
-    np.testing.assert_allclose(model.result_.learned.counts, expected, rtol=1e-7)
+    np.testing.assert_allclose(model.result_.estimates.counts, expected, rtol=1e-7)
     np.testing.assert_allclose(model.result_.past.chances, chances, rtol=1e-7)
     smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
     # The last E-step comes after the last M-step.
@@ -75,7 +75,7 @@ def test_objective_counts_what_was_learned_before():
     """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
     first, second = cut(crowd_of(60).responses, 2)
     model = cs.DawidSkene(estimation="em", smoothing=0.3, calibration="none", max_iter=5, tol=0).partial_fit(first)
-    counts, mass = model.result_.learned.counts.copy(), model.result_.past.summary.mass
+    counts, mass = model.result_.estimates.counts.copy(), model.result_.past.summary.mass
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((mass + 0.3) * np.log(model.prior_))

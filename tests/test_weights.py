@@ -80,11 +80,11 @@ def test_what_an_answer_lacks_in_weight_is_silence_where_that_is_an_answer(estim
     r = crowd(2, n_items=30, items=range(30), abstain="answer", background="a", spread=False, share=0.5)
     options = {"estimation": estimation, "tol": 0, **oracles.PLAIN}
     before, after = (cs.DawidSkene(max_iter=n, **options).fit(r) for n in (3, 4))
-    log_gamma = before.result_.learned.log_weights  # (M, A, K)
+    log_gamma = before.result_.estimates.log_weights  # (M, A, K)
     spoken = oracles.densify(r)
     said = np.concatenate([spoken, 1 - spoken.sum(axis=2, keepdims=True)], axis=2)
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    logs = before.result_.learned.structure.log_prior(False) + Observations(r).lay_out(workers)[0].anchor
+    logs = before.result_.estimates.structure.log_prior(False) + Observations(r).lay_out(workers)[0].anchor
     logs = logs + np.einsum("iml,mlk->ik", said, log_gamma)
     q = np.exp(logs - logs.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)

@@ -331,9 +331,9 @@ def list_questions(
         ids, known = join_values(ids, names[absent]), np.append(known, absent)
         costs = np.append(costs, np.full(len(absent), np.inf))
         limits = None if limits is None else np.append(limits, np.zeros(len(absent), np.int64))
-    confusion = result.learned.matrices[known]
+    confusion = result.estimates.matrices[known]
     if (known < 0).any():
-        confusion[known < 0] = result.learned.crowd_matrix
+        confusion[known < 0] = result.estimates.crowd_matrix
     # A number for each worker, the same for near-copies, of whom one stands for all; -1 is a worker who was not there.
     copies = assign_groups(result.given.copies, len(names) + 1)
     group = np.where(copies[known] > 0, copies[known], len(result.given.copies) + 1 + np.arange(len(known)))

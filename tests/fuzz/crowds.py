@@ -436,8 +436,8 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        learned, others = model.result_.learned, Others(model, model.result_, r, graph, gold)
-        again = others.infer(None, others.check(), learned.structure, learned.log_weights)[0]
+        estimates, others = model.result_.estimates, Others(model, model.result_, r, graph, gold)
+        again = others.infer(None, others.check(), estimates.structure, estimates.log_weights)[0]
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
     demand_most_probable(Others(model, model.result_, r, graph, gold).find_labels(None))

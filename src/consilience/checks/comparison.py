@@ -78,7 +78,7 @@ def compare_with_vote(
         vote = take_vote(Observations(r, observations.gold), engine)
         fair = vote if used is r else take_vote(Observations(used, observations.gold), engine)
         hidden = find_hidden(model, fit, replace(observations, responses=used, features=None), graph, engine)
-        gains = measure_gains(used, fair, hidden, None if fit.estimates is None else fit.estimates.worker_model)
+        gains = measure_gains(used, fair, hidden, fit.estimates.worker_model)
 
     release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
@@ -216,8 +216,8 @@ def find_hidden(
     answer, unit = answer[judging], unit[judging]
     if not len(answer):
         return None
-    counts, said = again.learned.counts, (r.worker[answer], r.label[answer])
-    if again.learned.worker_model is OneCoinWorkers:
+    counts, said = again.estimates.counts, (r.worker[answer], r.label[answer])
+    if again.estimates.worker_model is OneCoinWorkers:
         shrunk = OneCoinWorkers.of(r, r.class_of_label, r.n_classes).shrink(counts, *said)
     else:
         shrunk = shrink_rows(counts, *said)
@@ -288,7 +288,7 @@ def vote_without(
         part, shown = r.about(items), r.keep(~np.isin(np.arange(r.n_responses), answer)).about(items)
         counts = tally(workers, r, before) - tally(workers, part, before[items]) + tally(workers, shown, shares)
         return shares[item], workers.shrink(counts, worker, label)
-    counts = vote.learned.counts.copy()
+    counts = vote.estimates.counts.copy()
     change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
     np.add.at(counts, (r.worker[about], r.label[about]), change)
     return shares[item], shrink_rows(np.maximum(counts, 0.0), worker, label)

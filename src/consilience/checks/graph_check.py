@@ -196,9 +196,9 @@ def learn_coupling_only(
     It is chosen as for a fit (see `consilience.inference.fields`), but workers stay as they were found without
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
-    r, learned, graph = observations.responses, independent_fit.parameters, cast(Graph, problem.graph)
-    evidence, _ = problem.weigh(problem.workers.factors(learned.workers.log_weights))
-    mass = learned.structure.mean * len(evidence)
+    r, parameters, graph = observations.responses, independent_fit.parameters, cast(Graph, problem.graph)
+    evidence, _ = problem.weigh(problem.workers.factors(parameters.workers.log_weights))
+    mass = parameters.structure.mean * len(evidence)
 
     def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:
         posterior = evidence.copy()
@@ -214,7 +214,7 @@ def learn_coupling_only(
         if moved <= COUPLING_SETTLED * field.coupling:
             break
     known = None if observations.gold is None else observations.gold.codes >= 0
-    confusion = problem.workers.plain_mean(learned.workers, independent_fit.statistics.counts, learned.prior)
+    confusion = problem.workers.plain_mean(parameters.workers, independent_fit.statistics.counts, parameters.prior)
     couplings, by_fold = list_couplings(field.coupling, power), []
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)

@@ -111,8 +111,8 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
             way = renew(model, workers=kind)
             problem, fit = way._fit_without_features(shown, None, engine)
             posterior = problem.infer(fit.parameters)[r.items_of(answer)]
-            learned = fit.parameters
-            matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
+            parameters = fit.parameters
+            matrices = problem.workers.plain_mean(parameters.workers, fit.statistics.counts, parameters.prior)
             scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]]))
     unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     totals = np.bincount(unit, scores[0] - scores[1]).astype(np.float64)

@@ -193,8 +193,8 @@ def describe_network(view: View) -> list[Part]:
 def report_each_tag(view: View) -> dict[str, Any]:
     """The columns of the table of tags."""
     result = view.result
-    shares = cast(SetsParameters, result.learned.structure).shares
-    counts = result.learned.further["_tag_counts"]
+    shares = cast(SetsParameters, result.estimates.structure).shares
+    counts = result.estimates.further["_tag_counts"]
     return {
         name: to_values(column) for name, column in report_tags(cast(TagsKind, result.kind), shares, counts).items()
     }
@@ -211,7 +211,7 @@ def describe_tags(view: View) -> list[Part]:
     columns = [Column("tag", "Tag"), *(Column(key, name, "percent") for key, name in heads.items())]
     tags = Table("tags", "Each tag", columns, list(zip(names, *(report[key].tolist() for key in heads), strict=True)))
 
-    confusion = view.result.learned.further["tag_confusion_"]
+    confusion = view.result.estimates.further["tag_confusion_"]
     missed, false = confusion[:, :, 1, 0], confusion[:, :, 0, 1]
     misses, alarms = missed @ (share / share.sum()), false @ ((1 - share) / (1 - share).sum())
     rows = []

@@ -192,7 +192,7 @@ def predict_unseen(result: Result) -> Floats:
             "Fit without them, and give them to the estimate alone.",
         )
     posterior = labels.posterior.copy()
-    changed = find_raised(result.learned.structure, r)[rows]
+    changed = find_raised(result.estimates.structure, r)[rows]
     posterior[rows] = raise_where(changed, calibrated.blind, calibrated.calibration.power)
     return posterior
 

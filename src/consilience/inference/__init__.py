@@ -6,7 +6,7 @@ Who reads a fit from the start opens the files in this order:
 `estimator.py`        what every estimator has: parameters, and what a fit asks of them
 `observations.py`     what is fitted: answers, known labels, and what else is known of the items
 `starts.py`           what is checked before, and where the loop starts; `moments.py` is one such start
-`em.py`               the loop `run_em`, the `Problem` that it works on, and what was `Learned`
+`em.py`               the loop `run_em`, the `Problem` that it works on, and the `Estimates` of a result
 `checkpoints.py`      where an interrupted run of the loop goes on
 `workers/`            how workers answer: rows, M-step and E-step of each worker model
 `structures/`         how labels hang together: independent items, chains, fields, sets of tags

@@ -156,7 +156,7 @@ def minimise_on_simplex(hessian: Floats, linear: Floats, max_iter: int, tol: flo
 
 def follow_labels(
     problem: Problem,
-    learned: Parameters,
+    parameters: Parameters,
     statistics: Statistics | None,
     posterior: Floats,
     codes: NDArray[np.int64],
@@ -167,10 +167,10 @@ def follow_labels(
     With `statistics` evidence is from counts without each item, and the chain relaxed, as for calibrated posteriors.
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.
     """
-    structure, unused = cast(ChainParameters, learned.structure), np.empty(0, np.int64)
-    weighing: Weighing = problem.workers.factors(learned.workers.log_weights)
+    structure, unused = cast(ChainParameters, parameters.structure), np.empty(0, np.int64)
+    weighing: Weighing = problem.workers.factors(parameters.workers.log_weights)
     if statistics is not None:
-        counted = problem.workers.counted(statistics.counts, learned.prior)
+        counted = problem.workers.counted(statistics.counts, parameters.prior)
         weighing = LeftOut(counted, posterior)
         structure = problem.structure.for_left_out(structure)
         unused = np.setdiff1d(np.array(problem.unsaid, np.int64), codes)

@@ -111,8 +111,8 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
         gold = None if known is None else Gold(known, known >= 0)
         problem = place(Observations(part, gold), workers, prior, structure, None, engine)
         start = problem.maximise(expect_from_votes(problem))
-        learned = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
-        return learned.structure.mean, learned.workers.mean
+        parameters = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
+        return parameters.structure.mean, parameters.workers.mean
 
     r, gold = keep_strongest(observations.responses), None if observations.gold is None else observations.gold.codes
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:

@@ -270,15 +270,15 @@ def infer_posterior(
 
 
 def infer_left_out(
-    problem: Problem, learned: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
+    problem: Problem, parameters: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
 ) -> Floats:
     """Posteriors of all items, each from counts without it; see `consilience.inference.workers.rows`.
 
     `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
     were not known.
     """
-    counted = problem.workers.counted(statistics.counts, learned.prior)
-    structure = problem.structure.for_left_out(learned.structure)
+    counted = problem.workers.counted(statistics.counts, parameters.prior)
+    structure = problem.structure.for_left_out(parameters.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
     return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold else left_out
@@ -387,17 +387,17 @@ class Names(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """Estimates of workers and structure.
+class Estimates:
+    """What a result says of workers and structure, made of `Parameters` and `Statistics`.
 
     Attributes
     ----------
-    kind : str
+    worker_model_name : str
         The worker model, by name.
     confusion : array (M, K, A)
         How each worker answers, by class; of one-coin workers three probabilities, see `matrices`.
     counts : array (M, L, K)
-        Expected counts of answers; of one-coin workers three numbers, see `cells`.
+        Expected counts of answers; of one-coin workers three numbers.
     log_weights : array (R, L, K)
         What the E-step uses.
     crowd : array (1, L, K)
@@ -408,9 +408,11 @@ class Learned:
         Arrays that only this worker model has, which are attributes of a fitted model too.
     structure : StructureParameters
         How labels hang together.
+    cells : Cells, optional
+        The cells of `counts` that are not 0, of one-coin workers.
     """
 
-    kind: str
+    worker_model_name: str
     confusion: Floats
     counts: Floats
     log_weights: Floats
@@ -423,7 +425,7 @@ class Learned:
     @classmethod
     def of(
         cls, problem: Problem, parameters: Parameters, statistics: Statistics, cells: Cells | None = None
-    ) -> Learned:
+    ) -> Estimates:
         """The estimates of a fit."""
         workers, counts = problem.workers, statistics.counts
         confusion = workers.plain_mean(parameters.workers, counts, parameters.prior)
@@ -465,7 +467,7 @@ class Learned:
     @property
     def worker_model(self) -> type[WorkerModel]:
         """The worker model."""
-        return WORKERS[self.kind]
+        return WORKERS[self.worker_model_name]
 
     def reported(self) -> Floats:
         """The logarithms of the estimates that are reported, (R, L, K)."""

@@ -120,10 +120,10 @@ def choose_coupling(
         for coupling in couplings:  # from weak to strong, each from where the last one ended
             field = replace(cast(Field, problem.structure), coupling=coupling)
             tried = replace(rest, structure=field, prior=prior)
-            learned, statistics = run(tried, tried.maximise(statistics, prior))[:2]
-            confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
+            parameters, statistics = run(tried, tried.maximise(statistics, prior))[:2]
+            confusion = tried.workers.plain_mean(parameters.workers, statistics.counts, prior)
             by_class = tried.workers.predict(confusion, r.worker[answer], r.label[answer])
-            posterior = tried.infer(learned)
+            posterior = tried.infer(parameters)
             scores.append(score_powers(posterior[item], by_class, unit, r.weights(answer)))
         by_fold.append(scores)
     return pick_coupling(couplings, by_fold)

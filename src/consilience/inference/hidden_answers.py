@@ -281,14 +281,14 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
         for _ in range(HIDDEN_STEPS):
             parameters = rest.maximise(rest.expect(parameters, trail), start.prior)
         statistics = rest.expect(parameters, trail)
-        learned = rest.maximise(statistics, start.prior)
-        left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters))
+        last = rest.maximise(statistics, start.prior)
+        left_out = infer_left_out(rest, last, statistics, rest.infer(parameters))
         item = r.items_of(answer)
         alone = problem.graph is None and r.sequences is None
         judging = find_scorable(item, part.gold, np.diff(shown.responses.offsets)[item] if alone else None)
         answer, unit, item = answer[judging], unit[judging], item[judging]
         worker, label = r.worker[answer], r.label[answer]
-        matrices = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
+        matrices = rest.workers.plain_mean(last.workers, statistics.counts, start.prior)
         shrunk = rest.workers.shrink(statistics.counts, worker, label)
         places.append(np.stack([answer, np.full_like(answer, number), unit]))
         predictions.append(np.stack([left_out[item], rest.workers.predict(matrices, worker, label), shrunk]))

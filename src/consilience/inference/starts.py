@@ -260,7 +260,7 @@ def confusion_of_model(model: Any, r: Answers, confusion: Floats) -> Floats:
         raise NotFittedError(
             f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
         )
-    names, matrices = model._result.names, model._result.learned.matrices
+    names, matrices = model._result.names, model._result.estimates.matrices
     label = lookup(names.labels, to_column(r.labels))
     k = lookup(names.classes, to_column(r.classes))
     silent = matrices.shape[2] > len(names.labels)

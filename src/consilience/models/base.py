@@ -92,7 +92,7 @@ class Model(Fitted[Result], LabelEstimator):
     posterior_ = FromResult(lambda result: result.labels.posterior, "The probabilities of the classes of each item.")
     classes_ = FromResult(lambda result: result.names.classes, "What can be true.")
     prior_ = FromResult(lambda result: result.prior, "Class prior.")
-    confusion_ = FromResult(lambda result: result.learned.matrices, "How each worker answers, [worker, truth, answer].")
+    confusion_ = FromResult(lambda result: result.estimates.matrices, "Matrices of workers, [worker, truth, answer].")
     trace_ = FromResult(lambda result: result.course.trace, "The objective before each iteration and at the end.")
     n_iter_ = FromResult(lambda result: result.course.n_iter, "Number of iterations.")
     converged_ = FromResult(lambda result: result.course.converged, "Whether the fit settled.")

@@ -26,7 +26,7 @@ from .latent import StreamingModel
 
 def chain_of(result: Result) -> ChainParameters:
     """The chain that was learned."""
-    return cast(ChainParameters, result.learned.structure)
+    return cast(ChainParameters, result.estimates.structure)
 
 
 class HiddenMarkov(StreamingModel):

@@ -11,7 +11,7 @@ from ..answers.graph import Graph
 from ..answers.random_choices import sample_items
 from ..engines import Engine
 from ..errors import ParameterError, Python, Sentence, warn
-from ..inference.em import Learned, Parameters, Progress, expect_from_votes
+from ..inference.em import Estimates, Parameters, Progress, expect_from_votes
 from ..inference.estimator import Parts, explain_stop
 from ..inference.hidden_answers import Calibration
 from ..inference.labels import choose_labels, make_vote_problem
@@ -25,7 +25,7 @@ from ..results.calibration import Calibrated
 from ..results.chance import measure_by_others
 from ..results.conclusion import conclude
 from ..results.fitting import make_result, take_vote
-from ..results.intervals import are_checked, find_intervals, gather_estimates
+from ..results.intervals import are_checked, find_intervals, gather_inputs
 from ..results.result import Course, FitResult, Given
 from .base import Model
 from .latent import StreamingModel
@@ -281,11 +281,11 @@ class MomentMatching(Model):
         if stopped is not None:
             warn(stopped)
         workers = problem.workers.given(moments.confusion.transpose(0, 2, 1))
-        learned = Parameters(workers, problem.structure.given(moments.prior), problem.prior)
-        statistics = problem.expect(learned)
-        estimates = Learned.of(problem, learned, statistics)
-        seen = gather_estimates(observations, problem, estimates, learned.prior, fixed is not None)
-        conclusion = conclude(observations, problem, learned, statistics, seen, False)
+        parameters = Parameters(workers, problem.structure.given(moments.prior), problem.prior)
+        statistics = problem.expect(parameters)
+        estimates = Estimates.of(problem, parameters, statistics)
+        inputs = gather_inputs(observations, problem, estimates, parameters.prior, fixed is not None)
+        conclusion = conclude(observations, problem, parameters, statistics, inputs, False)
         posterior, items = conclusion.posterior, sample_items(r, MOST_ANSWERS, seed=0)
         codes = choose_labels(posterior, self.label_by)
         as_found = Calibrated(Calibration(1.0, given=True), [1.0])
@@ -297,11 +297,11 @@ class MomentMatching(Model):
             posterior,
             rule=self._rule,
             checked=are_checked(r, observations.gold, False),
-            prior=learned.structure.mean,
-            estimates=estimates,
+            prior=parameters.structure.mean,
+            fitted_estimates=estimates,
             course=Course(moments.trace, moments.n_iter, moments.converged),
             intervals=find_intervals(
-                r, conclusion.sums, items, posterior, codes, seen, posterior[items], posterior, as_found
+                r, conclusion.sums, items, posterior, codes, inputs, posterior[items], posterior, as_found
             ),
             **measure_by_others(problem.workers, conclusion.counts, conclusion.pairs),
         )

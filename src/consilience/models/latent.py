@@ -16,7 +16,7 @@ from ..answers.tagging import are_tags
 from ..checks.register import complete
 from ..engines import Engine
 from ..errors import parameter_error, warn
-from ..inference.em import Fit, Learned, decode_labels, run_em
+from ..inference.em import Estimates, Fit, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
 from ..inference.hidden_answers import CouplingScore, raise_where
@@ -36,7 +36,7 @@ from ..results.intervals import (
     are_checked,
     find_intervals,
     find_share_intervals,
-    gather_estimates,
+    gather_inputs,
     invert_scores,
     is_share_checked,
 )
@@ -64,11 +64,11 @@ class LatentModel(Model, LatentEstimator):
         "The power that posteriors were raised to.",
     )
     sequential_confusion_ = FromResult(
-        lambda result: result.learned.further.get("sequential_confusion_"),
+        lambda result: result.estimates.further.get("sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers; None for others.",
     )
     temperatures_ = FromResult(
-        lambda result: result.learned.further.get("temperatures_"),
+        lambda result: result.estimates.further.get("temperatures_"),
         "What soft votes of each worker are multiplied by, of workers='temperatures': below 1 for one who is too sure.",
     )
 
@@ -118,16 +118,16 @@ class LatentModel(Model, LatentEstimator):
         if stopped is not None:
             warn(stopped)
         parameters, statistics = best.parameters, best.statistics
-        learned = Learned.of(problem, parameters, statistics)
+        estimates = Estimates.of(problem, parameters, statistics)
         is_given = fixed_prior(self, r) is not None
-        estimates = gather_estimates(observations, problem, learned, parameters.prior, is_given)
+        inputs = gather_inputs(observations, problem, estimates, parameters.prior, is_given)
 
         # One pass over the answers. Matrices that were given have learned from no item.
         leaves_out = self.calibration != "none" and self.max_iter > 0
-        about = observations, problem, parameters, statistics, estimates
+        about = observations, problem, parameters, statistics, inputs
         conclusion = conclude(*about, leaves_out, past)
         posterior, left_out, sums = conclusion.posterior, conclusion.left_out, conclusion.sums
-        learned = replace(learned, cells=problem.workers.tabulate(r, posterior))
+        estimates = replace(estimates, cells=problem.workers.tabulate(r, posterior))
 
         # Calibration and labels.
         opinion = None if feature_fit is None or feature_fit.classifier is None else feature_fit
@@ -153,12 +153,12 @@ class LatentModel(Model, LatentEstimator):
             codes = decode_labels(engine, problem.placed, factors, parameters.structure)
         release_mapped()
 
-        intervals = find_intervals(r, sums, items, posterior, codes, estimates, sampled, reported, calibrated)
+        intervals = find_intervals(r, sums, items, posterior, codes, inputs, sampled, reported, calibrated)
         if plan.apart is not None:
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
-            without = Learned.of(apart, alone.parameters, alone.statistics)
-            known = gather_estimates(observations, apart, without, alone.parameters.prior, is_given)
+            without = Estimates.of(apart, alone.parameters, alone.statistics)
+            known = gather_inputs(observations, apart, without, alone.parameters.prior, is_given)
             by_answers = conclude(observations, apart, alone.parameters, alone.statistics, known, False)
             low, high = find_share_intervals(by_answers.sums, known, invert_scores(r, by_answers.sums, known))
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
@@ -196,7 +196,7 @@ class LatentModel(Model, LatentEstimator):
             checked=checked,
             n_earlier=0 if earlier is None else earlier.n_answers,
             prior=parameters.structure.mean,
-            estimates=learned,
+            fitted_estimates=estimates,
             course=course,
             intervals=intervals,
             # A graph cannot be cut into batches.

@@ -76,14 +76,14 @@ class TagSets(LatentModel):
     """
 
     tag_shares_ = FromResult(
-        lambda result: cast(SetsParameters, result.learned.structure).shares, "The share of items that each tag fits."
+        lambda result: cast(SetsParameters, result.estimates.structure).shares, "The share of items that each tag fits."
     )
     tags_ = FromResult(lambda result: kind_of(result).tags, "All tags.")
     tag_posterior_ = FromResult(
         lambda result: reshape(result, result.labels.posterior[:, 1]), "The probability that each tag fits each item."
     )
     tag_confusion_ = FromResult(
-        lambda result: result.learned.further["tag_confusion_"], "Confusion of each worker by tag."
+        lambda result: result.estimates.further["tag_confusion_"], "Confusion of each worker by tag."
     )
 
     _structure_type: ClassVar[type[StructureParameters]] = SetsParameters
@@ -145,7 +145,7 @@ class TagSets(LatentModel):
         """
         result = self.result_
         return build_report(
-            report_tags(kind_of(result), self.tag_shares_, result.learned.further["_tag_counts"]), result.backend
+            report_tags(kind_of(result), self.tag_shares_, result.estimates.further["_tag_counts"]), result.backend
         )
 
     def worker_tag_report(self) -> Any:
@@ -154,6 +154,6 @@ class TagSets(LatentModel):
         The latter are estimates, which lean on the worker's other tags where answers are few.
         """
         result = self.result_
-        counts = result.learned.further["_tag_counts"]
+        counts = result.estimates.further["_tag_counts"]
         columns = report_workers_by_tag(kind_of(result), result.names.workers, counts, self.tag_confusion_)
         return build_report(columns, result.backend)

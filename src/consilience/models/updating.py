@@ -292,7 +292,7 @@ def fit_batch(
         # The statistics of earlier batches.
         past = embed_past(earlier_sums, worker, r.n_workers, klass, r.n_classes)
         assert past.summary is not None
-        counts = problem.workers.embed_counts(before.learned.counts, before.learned.further, worker, (label, klass))
+        counts = problem.workers.embed_counts(before.estimates.counts, before.estimates.further, worker, (label, klass))
         if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
@@ -328,7 +328,7 @@ def check_batch(model: LatentEstimator, before: Result, r: Answers) -> Sums:
             "Start from a model without them.",
             keyword="features",
         )
-    kind = before.learned.kind
+    kind = before.estimates.worker_model_name
     if kind != model.workers:
         raise ParameterError(
             f"This model was fitted with workers={kind!r}, whose counts are of another kind than those of "

@@ -27,7 +27,7 @@ from .chance import count_by_others, shape_of_counts
 from .intervals import (
     MOST_CLASSES_TOGETHER,
     SMALLEST_SHARE,
-    Estimates,
+    IntervalInputs,
     Sums,
     compare_votes,
     cut_runs,
@@ -84,7 +84,7 @@ def conclude(
     problem: Problem,
     parameters: Parameters,
     statistics: Statistics,
-    estimates: Estimates,
+    inputs: IntervalInputs,
     leaves_out: bool,
     earlier: Sums | None = None,
 ) -> Conclusion:
@@ -94,14 +94,14 @@ def conclude(
     ----------
     observations, problem, parameters, statistics
         What was fitted, and what was found.
-    estimates : Estimates
+    inputs : IntervalInputs
         The same, as far as intervals depend on it.
     leaves_out : bool
         Whether matrices were learned from these items.
     earlier : Sums, optional
         Sums over the earlier batches of a stream.
     """
-    r, workers, n_classes = observations.responses, problem.workers, len(estimates.prior)
+    r, workers, n_classes = observations.responses, problem.workers, len(inputs.prior)
     known = None
     if parameters.structure.takes_all:
         posterior = problem.infer(parameters)
@@ -116,7 +116,7 @@ def conclude(
 
     counted = workers.counted(statistics.counts, parameters.prior) if leaves_out else None
     # Scores are of classes and of their shares, unless these are known.
-    size = 0 if n_classes > MOST_CLASSES_TOGETHER else n_classes if estimates.prior_is_known else 2 * n_classes
+    size = 0 if n_classes > MOST_CLASSES_TOGETHER else n_classes if inputs.prior_is_known else 2 * n_classes
     task = Task(
         workers,
         parameters.workers.log_weights,
@@ -126,10 +126,10 @@ def conclude(
         problem.structure.for_left_out(parameters.structure),
         problem.unsaid,
         known,
-        estimates.right,
-        estimates.judged,
+        inputs.right,
+        inputs.judged,
         meant,
-        estimates.prior / max(estimates.prior[meant].sum(), SMALLEST_SHARE),
+        inputs.prior / max(inputs.prior[meant].sum(), SMALLEST_SHARE),
         size,
         statistics.summary.mass / max(statistics.summary.mass.sum(), SMALLEST_SHARE),
     )

@@ -362,10 +362,10 @@ def weigh_evidence(
 
     `place` is that of the item among those of `near`.
     """
-    learned, takes_silence, graph = result.learned, result.takes_silence, result.given.graph
-    near = replace(near, weight_scale=learned.weight_scale)
-    workers = learned.worker_model.of(near, near.class_of_label, len(result.names.classes), takes_silence)
-    structure, impossible = learned.structure, np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
+    estimates, takes_silence, graph = result.estimates, result.takes_silence, result.given.graph
+    near = replace(near, weight_scale=estimates.weight_scale)
+    workers = estimates.worker_model.of(near, near.class_of_label, len(result.names.classes), takes_silence)
+    structure, impossible = estimates.structure, np.maximum(estimates.log_weights, LOG_IMPOSSIBLE)
 
     # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence.
     by_answer = workers.log_answers(Observations(near).lay_out(workers, anchored=False)[0], impossible)[here]
@@ -376,7 +376,7 @@ def weigh_evidence(
         links = model._weigh_links(result.answers, graph)
     prior = structure.log_prior(links is not None and bool(find_linked(links)[row]))
     if here.stop > here.start:
-        prior = prior + workers.weigh_items(learned.log_weights)
+        prior = prior + workers.weigh_items(estimates.log_weights)
     others = [("prior", "class prior", np.maximum(prior, LOG_IMPOSSIBLE))]
     if takes_silence:
         weight = np.ones(near.n_workers) if near.silence_weight is None else near.silence_weight

@@ -307,13 +307,13 @@ class Others:
         decodes: bool = False,
     ) -> tuple[Any, float]:
         """The posteriors that parameters call for, and their log likelihood; or the most probable joint labelling."""
-        result, r, names, learned = self.result, self.observations.responses, self.result.names, self.result.learned
+        result, r, names, estimates = self.result, self.observations.responses, self.result.names, self.result.estimates
         links = None if self.graph is None else self.model._weigh_links(r, self.graph)
-        kind, class_of_label = learned.worker_model, lookup(names.classes, to_column(r.labels))
-        r = replace(weigh_copies(result, r, self.worker), weight_scale=learned.weight_scale)
-        workers = kind.of(r, class_of_label, len(names.classes), result.takes_silence)
+        class_of_label = lookup(names.classes, to_column(r.labels))
+        r = replace(weigh_copies(result, r, self.worker), weight_scale=estimates.weight_scale)
+        workers = estimates.worker_model.of(r, class_of_label, len(names.classes), result.takes_silence)
         check_matrices(result.model, workers, r, PREDICTION_TABLES)
-        factors = workers.factors(workers.adopt(log_weights, log_of(learned.crowd), self.worker, label))
+        factors = workers.factors(workers.adopt(log_weights, log_of(estimates.crowd), self.worker, label))
         observations = replace(self.observations, responses=r).with_classes(names.classes)
         with open_engine(engine) as opened, keep_to(r.memory):
             placed = list(opened.place(observations.lay_out(workers, anchored)))
@@ -329,15 +329,15 @@ class Others:
             unvoted = r.vote_shares() if r.silence_counts else result.prior
             with open_engine(engine) as opened:
                 return collect_votes(opened, Observations(r, self.observations.gold), unvoted)[0]
-        label, learned = self.check(), result.learned
+        label, estimates = self.check(), result.estimates
         if result.calibrated is None or not isinstance(model, LatentEstimator) or model.calibration == "none":
-            posterior: Floats = self.infer(engine, label, learned.structure, learned.log_weights)[0]
+            posterior: Floats = self.infer(engine, label, estimates.structure, estimates.log_weights)[0]
         else:
-            relaxed = learned.structure.relaxed()
-            posterior = self.infer(engine, label, relaxed, learned.log_weights, anchored=False)[0]
+            relaxed = estimates.structure.relaxed()
+            posterior = self.infer(engine, label, relaxed, estimates.log_weights, anchored=False)[0]
         if result.calibrated is None:
             return posterior
-        return raise_where(find_raised(learned.structure, r), posterior, result.calibrated.calibration.power)
+        return raise_where(find_raised(estimates.structure, r), posterior, result.calibrated.calibration.power)
 
     def find_labels(self, engine: object) -> Labels:
         """Labels with their probabilities, chosen as those of the fit."""
@@ -347,8 +347,8 @@ class Others:
             ties, seed = model.get_params()["ties"], model.get_params()["seed"]
             codes = label_votes(probabilities, r.keys, names.classes, ties, model.label_by, seed)
         elif model._rule == "sequence":  # the most probable joint labelling
-            learned, label = result.learned, find_by_value(names.labels, r.labels)
-            codes = self.infer(engine, label, learned.structure, learned.log_weights, decodes=True)[0]
+            estimates, label = result.estimates, find_by_value(names.labels, r.labels)
+            codes = self.infer(engine, label, estimates.structure, estimates.log_weights, decodes=True)[0]
         else:
             codes = choose_labels(probabilities, model.label_by)
         known = None if gold is None else gold.find_kept(codes)
@@ -357,8 +357,8 @@ class Others:
 
     def score(self, engine: object) -> float:
         """The mean log likelihood of an item's answers, at the reported estimates."""
-        learned = self.result.learned
-        value = self.infer(engine, self.check(), learned.structure.point(), learned.reported())[1]
+        estimates = self.result.estimates
+        value = self.infer(engine, self.check(), estimates.structure.point(), estimates.reported())[1]
         return value / self.observations.responses.n_items
 
 

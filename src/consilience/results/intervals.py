@@ -99,7 +99,7 @@ from ..answers.graph import Graph
 from ..answers.items import Gold
 from ..inference import NORMAL_95, TAILS_95
 from ..inference.cells import sum_by
-from ..inference.em import Learned, Problem
+from ..inference.em import Estimates, Problem
 from ..inference.hidden_answers import raise_where
 from ..inference.observations import Observations
 from ..inference.structures import Summary
@@ -139,10 +139,10 @@ class Intervals(NamedTuple):
     levels: Floats | None = None
 
 
-class Estimates(NamedTuple):
-    """The estimates that intervals depend on."""
+class IntervalInputs(NamedTuple):
+    """The estimates that intervals depend on, with what follows from them."""
 
-    learned: Learned
+    estimates: Estimates
     prior: Floats  # (K,): the class shares
     pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     prior_is_known: bool
@@ -213,23 +213,23 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
 # ------------------------------------------------------------------------------------------------------ the intervals
 
 
-def gather_estimates(
-    observations: Observations, problem: Problem, learned: Learned, prior: Prior, prior_is_known: bool = False
-) -> Estimates:
-    """The estimates that intervals depend on; `prior` is that of the workers."""
+def gather_inputs(
+    observations: Observations, problem: Problem, estimates: Estimates, prior: Prior, prior_is_known: bool = False
+) -> IntervalInputs:
+    """The inputs of intervals; `prior` is that of the workers."""
     r = observations.responses
     named = np.flatnonzero(r.label_of_class >= 0)
-    if learned.kind == OneCoinWorkers.name:
+    if estimates.worker_model is OneCoinWorkers:
         right = np.zeros((r.n_workers, r.n_classes))
-        right[:, named] = learned.confusion[:, 0, :1]
+        right[:, named] = estimates.confusion[:, 0, :1]
         spoken = np.ones(right.shape)
     else:
-        spoken = learned.confusion[:, :, : r.n_labels].sum(axis=2)
+        spoken = estimates.confusion[:, :, : r.n_labels].sum(axis=2)
         right = np.zeros(spoken.shape)
-        right[:, named] = learned.confusion[:, named, r.label_of_class[named]]
-    return Estimates(
-        learned,
-        learned.structure.mean,
+        right[:, named] = estimates.confusion[:, named, r.label_of_class[named]]
+    return IntervalInputs(
+        estimates,
+        estimates.structure.mean,
         np.asarray(prior.smoothing.sum(axis=1).mean(axis=0)),
         prior_is_known,
         find_checked(r, observations.gold, problem.graph),
@@ -243,7 +243,7 @@ def find_intervals(
     items: Indices,
     posterior: Floats,
     codes: NDArray[np.int64],
-    estimates: Estimates,
+    inputs: IntervalInputs,
     left_out: Floats,
     shown: Floats,
     calibrated: Calibrated,
@@ -262,8 +262,8 @@ def find_intervals(
         Posteriors of the fit, not calibrated.
     codes : array (N,)
         Labels.
-    estimates : Estimates
-        What was learned.
+    inputs : IntervalInputs
+        The estimates that intervals depend on.
     left_out : array (n, K)
         Posteriors that leave each of these items out of what was learned of its workers, not raised to a power.
     shown : array (N, K)
@@ -273,10 +273,10 @@ def find_intervals(
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        shared = invert_scores(r, sums, estimates)
-        workers, worth = find_worker_intervals(r, sums, estimates, shared)
-        shares = find_share_intervals(sums, estimates, shared)
-        about = r, items, posterior, codes, estimates
+        shared = invert_scores(r, sums, inputs)
+        workers, worth = find_worker_intervals(r, sums, inputs, shared)
+        shares = find_share_intervals(sums, inputs, shared)
+        about = r, items, posterior, codes, inputs
         labels = find_label_intervals(*about, shared, worth, left_out, shown, calibrated)
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
@@ -383,18 +383,18 @@ def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return total, accuracy, spread, left
 
 
-def invert_scores(r: Answers, sums: Sums, estimates: Estimates) -> Floats | None:
+def invert_scores(r: Answers, sums: Sums, inputs: IntervalInputs) -> Floats | None:
     """The covariance of what all items share: log odds of right answers by class, and of class shares.
 
     None if there are no scores, or numbers too large.
     """
-    n_classes = len(estimates.prior)
+    n_classes = len(inputs.prior)
     if not sums.scores.size:
         return None
-    size = n_classes if estimates.prior_is_known else 2 * n_classes
+    size = n_classes if inputs.prior_is_known else 2 * n_classes
     information, clustered = sums.scores[:, :size, :size]
     answered = sums.judged[1] > 0
-    held = estimates.pseudo_counts * (estimates.right * (1 - estimates.right))[answered].sum(axis=0)
+    held = inputs.pseudo_counts * (inputs.right * (1 - inputs.right))[answered].sum(axis=0)
     prior = np.zeros((size, size))
     if held.sum() > 0:
         prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
@@ -409,21 +409,23 @@ def invert_scores(r: Answers, sums: Sums, estimates: Estimates) -> Floats | None
     return np.pad(covariance, (0, 2 * n_classes - size))
 
 
-def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: Floats | None) -> tuple[Floats, Floats]:
+def find_worker_intervals(
+    r: Answers, sums: Sums, inputs: IntervalInputs, shared: Floats | None
+) -> tuple[Floats, Floats]:
     """The intervals of accuracy and informativeness, (M, 4), NaN for workers without answers; and the worth.
 
     The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers. `shared`
     is the covariance of what all items share.
     """
-    right, prior, learned = estimates.right, estimates.prior, estimates.learned
+    right, prior, estimates = inputs.right, inputs.prior, inputs.estimates
     total, accuracy, _, left = measure_answers(sums.chances)
     by_others, every = sums.judged
     varied, free, n_units = sums.votes.tolist()
     effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
     worth = np.asarray(total * left * by_others / np.maximum(every, NEARLY_ZERO) / effect)
-    is_coin = learned.kind == OneCoinWorkers.name
+    is_coin = estimates.worker_model is OneCoinWorkers
     # Of one-coin workers it does not matter about which of the classes that have labels an answer is.
-    met = learned.counts[:, :2].sum(axis=1) if is_coin else learned.counts.sum(axis=1)
+    met = estimates.counts[:, :2].sum(axis=1) if is_coin else estimates.counts.sum(axis=1)
     believed = (met * right.max(axis=1, keepdims=True) if is_coin else met * right).sum(axis=1)
     believed = believed / np.maximum(total, NEARLY_ZERO)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
@@ -439,7 +441,7 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
 
     if is_coin:
         # The further the accuracy is from that of a guess, the more answers tell.
-        reported, guess = learned.confusion[:, 0, 0], 1.0 / max(r.n_labels, 1)
+        reported, guess = estimates.confusion[:, 0, 0], 1.0 / max(r.n_labels, 1)
         low, high = np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)
         told = np.stack([inform_coins(each, prior, r.class_of_label) for each in (low, high)])
         told[:, np.isnan(ends[:, 0])] = np.nan
@@ -448,7 +450,7 @@ def find_worker_intervals(r: Answers, sums: Sums, estimates: Estimates, shared: 
         return ends, worth
     # Informativeness, of matrices that are tilted until their accuracy is the centre. Where silence is an answer, a
     # matrix has learned from it too, and says more than the accuracy of what was said.
-    confusion = learned.confusion
+    confusion = estimates.confusion
     target, entropy = (centre * worth + 0.5) / (worth + 1), float(entr(prior).sum())
     if r.silence_counts:
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
@@ -534,10 +536,10 @@ def inform_coins(accuracy: Floats, prior: Floats, class_of_label: NDArray[np.int
 # ------------------------------------------------------------------------------------------ of class shares, and labels
 
 
-def find_share_intervals(sums: Sums, estimates: Estimates, shared: Floats | None) -> Floats:
+def find_share_intervals(sums: Sums, inputs: IntervalInputs, shared: Floats | None) -> Floats:
     """The interval of each class share, (2, K); `shared` is the covariance of what all items share."""
-    prior, n_classes, n_items = estimates.prior, len(estimates.prior), float(sums.sizes[0])
-    if estimates.prior_is_known or n_classes == 1:
+    prior, n_classes, n_items = inputs.prior, len(inputs.prior), float(sums.sizes[0])
+    if inputs.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
     free, mean = prior * (1 - prior), sums.moments[0] / n_items
     spread, sure = sums.moments[1] / n_items - mean**2, 0.25 / n_items
@@ -558,7 +560,7 @@ def find_label_intervals(
     items: Indices,
     posterior: Floats,
     codes: NDArray[np.int64],
-    estimates: Estimates,
+    inputs: IntervalInputs,
     shared: Floats | None,
     worth: Floats,
     left_out: Floats,
@@ -573,7 +575,7 @@ def find_label_intervals(
     n_items, n = len(codes), len(items)
     away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
     figures = [(away == 0).astype(np.float64)]
-    if estimates.learned.kind == OrdinalWorkers.name:
+    if inputs.estimates.worker_model is OrdinalWorkers:
         figures += [(away <= 1).astype(np.float64), away]
     most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
 
@@ -587,19 +589,19 @@ def find_label_intervals(
 
     # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
     # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
-    accuracy = estimates.right @ estimates.prior
-    doubt = 1 / np.maximum((worth + estimates.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
+    accuracy = inputs.right @ inputs.prior
+    doubt = 1 / np.maximum((worth + inputs.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
 
     # By power and figure: sums of its mean, its variance and its bend, and its slope by what all items share.
     powers, times = np.unique(calibrated.powers, return_counts=True)
     sums, slopes = np.zeros((len(powers), 3, len(figures))), np.zeros((len(powers), len(figures), 2 * r.n_classes))
     gap, at_power = np.zeros(len(figures)), np.zeros(len(figures))
     part = r if n == n_items else r.about(items)
-    changed, amount = find_raised(estimates.learned.structure, part), ALL_FULLY if part.amount is None else part.amount
+    changed, amount = find_raised(inputs.estimates.structure, part), ALL_FULLY if part.amount is None else part.amount
     answers = part.worker, part.label, part.offsets, amount, part.class_of_label
     for run in cut_runs(n, r.n_classes):
         rows, label = np.arange(run.stop - run.start), codes[items[run]]
-        surprise, doubts = sum_by_item(*answers, None if shared is None else estimates.right, doubt, run)
+        surprise, doubts = sum_by_item(*answers, None if shared is None else inputs.right, doubt, run)
         raised = raise_where(changed[run], left_out[run], calibrated.calibration.power)
         for f, figure in enumerate(figures):
             # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be

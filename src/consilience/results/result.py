@@ -25,7 +25,7 @@ from ..answers.graph import Graph
 from ..answers.items import Gold
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, Sentence, plural
-from ..inference.em import Learned, Names, expect_from_votes
+from ..inference.em import Estimates, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureClassifier, FeatureFindings
 from ..inference.hidden_answers import CouplingScore
 from ..inference.labels import HIGH, LOW, MEDIAN, find_mean, find_quantile, make_vote_problem, name_levels, place_levels
@@ -228,14 +228,14 @@ class FusionChecks(NamedTuple):
     limits_graph: bool = False  # whether errors run along edges, so that only some items use their neighbours
 
 
-def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Learned:
+def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Estimates:
     """The matrices that the labels of a vote make."""
     check_matrices("MajorityVote", voters(observations.responses), observations.responses, VOTE_TABLES)
     with open_engine(engine) as opened:
         problem = make_vote_problem(observations, None, opened)
         statistics = expect_from_votes(problem)
-        learned = Learned.of(problem, problem.maximise(statistics), statistics)
-    return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
+        estimates = Estimates.of(problem, problem.maximise(statistics), statistics)
+    return replace(estimates, structure=Independent(len(prior), None, 0.0, "em").given(prior))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +255,7 @@ class FitResult:
     kind: AnyKind = TABLE  # what the items are
     seed: int = 0
     # Parameters, and what further batches of answers need.
-    estimates: Learned | None = None  # None for a vote, see `learned`
+    fitted_estimates: Estimates | None = None  # None for a vote, see `estimates`
     voting: Observations | None = None  # of a vote: the answers as they were counted
     past: Sums | None = None
     coupling: float | None = None
@@ -279,21 +279,21 @@ class FitResult:
     @property
     def is_network(self) -> bool:
         """Whether items are linked by a graph."""
-        return self.estimates is not None and self.estimates.structure.takes_all
+        return self.fitted_estimates is not None and self.fitted_estimates.structure.takes_all
 
     @cached_property
-    def learned(self) -> Learned:
+    def estimates(self) -> Estimates:
         """The parameters of workers and structure. For a vote these are matrices by its labels, which may be large."""
-        if self.estimates is not None:
-            return self.estimates
+        if self.fitted_estimates is not None:
+            return self.fitted_estimates
         assert self.voting is not None
         return learn_from_votes(self.voting, self.prior)
 
     @property
     def takes_silence(self) -> bool:
         """Whether silence was an answer at the fit."""
-        learned = self.learned
-        return learned.worker_model.hears_silence and learned.confusion.shape[2] > len(self.names.labels)
+        estimates = self.estimates
+        return estimates.worker_model.hears_silence and estimates.confusion.shape[2] > len(self.names.labels)
 
     @property
     def expected_accuracy(self) -> tuple[float, float, float]:

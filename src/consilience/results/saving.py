@@ -1,8 +1,8 @@
 """Results in files, and back: one zip file with a JSON header, NumPy arrays and Arrow columns. No pickle.
 
 The header has the fields of the records of a result. In place of an array or a column stands the word, and the member
-has the path of its field as its name, such as ``arrays/estimates/structure/mean.npy``. What may stand there follows
-from the type of the field, and for all that kernels index by from its shape in the table `SHAPES`.
+has the path of its field as its name, such as ``arrays/fitted_estimates/structure/mean.npy``. What may stand there
+follows from the type of the field, and for all that kernels index by from its shape in the table `SHAPES`.
 
 A shape is a text such as ``"N K: probabilities"``: the axes, and perhaps a name of `VALUES`. An axis is a product of
 letters: N items, M workers, K classes, L labels, A answers (the labels, and silence where that is one), P previous
@@ -45,7 +45,7 @@ from ..answers.items import Sequences
 from ..answers.tables import BACKENDS
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
-from ..inference.em import Learned
+from ..inference.em import Estimates
 from ..inference.estimator import Estimator, LabelEstimator
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
@@ -57,7 +57,7 @@ from .result import Given, Result
 Part = TypeVar("Part")
 Shape: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 
-FILE_FORMAT, VERSION, HEADER = "consilience-model", 2, "model.json"
+FILE_FORMAT, VERSION, HEADER = "consilience-model", 3, "model.json"
 # What is said of a model, and of which type.
 ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
 REMEDY = "Save the model again, or fit again."
@@ -118,7 +118,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         **dict.fromkeys(("silence_weight", "leader", "share", "declares_order", "budget")),
     },
     "Graph": {"items": None, "offsets": "N: counts", "weights": "*: positive"},
-    "Learned": {"confusion": "M K A: probabilities", "counts": "M L K: counts", "crowd": "1 A K: probabilities"},
+    "Estimates": {"confusion": "M K A: probabilities", "counts": "M L K: counts", "crowd": "1 A K: probabilities"},
     "Cells": {"worker": "*: workers", "label": "*: labels", "klass": "*", "count": "*: counts"},
     "Calibrated": {"predicted": None},
     "LinearClassifier": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
@@ -321,7 +321,7 @@ def describe_model(
         if graph is not None:
             steps = graph.neighbours - find_ends(graph)
             given = given._replace(graph=replace(graph, offsets=graph.degrees, neighbours=steps))
-    kept = replace(result, kind=result.kind.to_saved(texts), estimates=result.learned, given=given)
+    kept = replace(result, kind=result.kind.to_saved(texts), fitted_estimates=result.estimates, given=given)
     plain = {name: to_plain(name, value) for name, value in parameters.items()}
     return {"model": result.model, "parameters": plain, "fusion": kept}
 
@@ -394,16 +394,16 @@ class SavedModel:
         self.known.update(model=self.model, log_normaliser=0.0, keys=None, items=None)
         self.kinds |= {StructureParameters: model._structure_type, Summary: model._summary_type}
         result, sizes = self.read_part(Result, self.fusion, self.path), self.sizes
-        keys, learned = list(result.labels.keys), result.learned
+        keys, estimates = list(result.labels.keys), result.estimates
         if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
             raise misfit("labels/keys", dict.fromkeys(keys, "column"))
         if result.labels.n_items < 1:
             raise ValueError("there are no items")
-        if sizes.get("A", sizes["L"]) - sizes["L"] not in (0, int(learned.worker_model.hears_silence)):
-            raise ValueError(f"workers of the kind {learned.kind!r} cannot give {sizes['A']} answers")
-        context = learned.worker_model.context
-        n_contexts = learned.further[f"_{context}_counts"].shape[1] if context else 1
-        if len(learned.log_weights) != sizes["M"] * n_contexts:
+        if sizes.get("A", sizes["L"]) - sizes["L"] not in (0, int(estimates.worker_model.hears_silence)):
+            raise ValueError(f"workers of the kind {estimates.worker_model_name!r} cannot give {sizes['A']} answers")
+        context = estimates.worker_model.context
+        n_contexts = estimates.further[f"_{context}_counts"].shape[1] if context else 1
+        if len(estimates.log_weights) != sizes["M"] * n_contexts:
             raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
         result.kind.check_items(result.labels.keys)
         self.check_all_was_read()
@@ -426,7 +426,7 @@ class SavedModel:
             if name == "names" and part is Result:  # which labels have too
                 self.known.update(values[name]._asdict())
                 self.sizes["P"] = self.sizes["L"] + 1  # previous answers: the labels, and none
-            if name == "kind" and part is Learned:
+            if name == "worker_model_name" and part is Estimates:
                 if values[name] not in WORKERS:
                     raise misfit(join(path, name), values[name])
                 shapes = {**shapes, **WORKERS[values[name]].shapes}

@@ -56,6 +56,7 @@ from ..inference.cells import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
 from ..inference.workers.one_coin import OneCoinWorkers
+from ..inference.workers.ordinal import OrdinalWorkers
 from ..inference.workers.temperatures import LEAST_TEMPERATURE, MOST_TEMPERATURE, MeanWorkers, describe_temperature
 from ..kernels import NEARLY_ZERO, Floats, Integers, Truths
 from .chance import BY_CHANCE, RATER_FIGURES, are_contrary, remark_on_bias
@@ -115,22 +116,22 @@ def tabulate_workers(
     """
     names, prior, n_answers, given = fit.names, fit.prior, fit.n_answers, fit.given.answers
     n_workers, said = len(n_answers), lookup(names.classes, to_column(names.labels))
-    learned = None if fit.model == "MajorityVote" else fit.estimates
+    estimates = None if fit.model == "MajorityVote" else fit.fitted_estimates
     counts = expect_counts(fit)
     right, total, top, expected, worst = measure_workers(counts, names.labels, names.classes)
     accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
     vote_is_made, takes_silence = counts.shape[0] * counts.shape[1] * counts.shape[2] <= MOST_MADE, False
-    if learned is None:
+    if estimates is None:
         information = inform_by_votes(counts, said, prior) if vote_is_made else np.full(n_workers, np.nan)
         speech, intervals = information, find_voter_intervals(right, total, information, prior)
     else:
         takes_silence = fit.takes_silence
-        if learned.kind == OneCoinWorkers.name:
-            information = speech = inform_coins(learned.confusion[:, 0, 0], prior, said)
+        if estimates.worker_model is OneCoinWorkers:
+            information = speech = inform_coins(estimates.confusion[:, 0, 0], prior, said)
         else:
-            information = speech = informativeness(learned.confusion, prior)
+            information = speech = informativeness(estimates.confusion, prior)
         if takes_silence:
-            speech = informativeness(learned.confusion, prior, spoken=True)
+            speech = informativeness(estimates.confusion, prior, spoken=True)
         assert fit.intervals.workers is not None
         intervals = fit.intervals.workers.copy()
 
@@ -146,12 +147,12 @@ def tabulate_workers(
     contrary = accuracy + CONTRARY + 2 * error < expected
     dull = (np.maximum(information, speech) < UNINFORMATIVE) & (prior.max() < 1) & ~contrary
     biased, further = [""] * n_workers, dict[str, Column]()
-    if learned is not None and learned.kind == "ordinal":
+    if estimates is not None and estimates.worker_model is OrdinalWorkers:
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
         figures = np.full((n_workers, len(RATER_FIGURES)), np.nan) if fit.raters is None else fit.raters.copy()
         figures[unjudged] = np.nan
-        contrary, biased = are_contrary(learned.counts, said), remark_on_bias(figures)
+        contrary, biased = are_contrary(estimates.counts, said), remark_on_bias(figures)
         further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(RATER_FIGURES)}
     by_figures = np.where(dull, "uninformative", np.where(contrary, "contrary", biased)).tolist()
     accused = find_accused(fit, comparison)
@@ -174,12 +175,13 @@ def tabulate_workers(
     for judged in (accuracy, information, intervals):
         judged[unjudged] = np.nan
 
-    if learned is not None:
-        if fit.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
+    if estimates is not None:
+        is_mean = estimates.worker_model is MeanWorkers
+        if fit.checked and given is not None and given.soft is not None and not is_mean:
             factor = measure_sureness(given, fit.labels.posterior)
             words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
             further |= {"temperature": to_column(factor), "sureness": to_column(words)}
-        further |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
+        further |= estimates.worker_model.further_columns(estimates.further, names.labels, names.classes)
     columns = {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
@@ -197,11 +199,11 @@ def tabulate_workers(
 
 def expect_counts(fit: FitResult) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
-    if fit.model != "MajorityVote" and fit.estimates is not None:
-        return fit.estimates.expect_cells()
+    if fit.model != "MajorityVote" and fit.fitted_estimates is not None:
+        return fit.fitted_estimates.expect_cells()
     if fit.voting is not None:
         return Cells.of_answers(fit.voting.responses, fit.labels.posterior)
-    return Cells.of_table(fit.learned.counts)
+    return Cells.of_table(fit.estimates.counts)
 
 
 def find_accused(fit: FitResult, comparison: Comparison | None) -> Truths:
@@ -321,7 +323,7 @@ def tabulate_drift(fit: FitResult, accuracy: Floats) -> dict[str, Column]:
         return sum_by(item, values, r.n_items)[item] - sum_by(pair, values, len(pairs))[pair]
 
     # What others say of the item of each answer.
-    matrix = fit.learned.matrices[:, :, : r.n_labels]
+    matrix = fit.estimates.matrices[:, :, : r.n_labels]
     logs = weight[:, None] * np.log(np.maximum(matrix[worker, :, r.label], LEAST_ENTRY))
     q = np.log(np.maximum(fit.prior, LEAST_ENTRY)) + np.stack([sum_others(each) for each in logs.T], axis=1)
     q = np.exp(q - q.max(axis=1, keepdims=True))
