@@ -200,7 +200,9 @@ def test_known_labels_help():
     assert all(row["20"] < row["no labels"] + 0.02 for row in loss.values())
     (doubtful,) = read_tables("doubtful-gold.md")
     mean = doubtful.pop("mean")
-    assert mean["no labels"] < mean["marked `random=False"] < mean["not marked"]
+    assert mean["no labels"] < mean["marked `random=False"]
+    # Where they are taken for random ones, probabilities may be far off.
+    assert doubtful["dog"]["not marked"] > doubtful["dog"]["no labels"] + 0.2
 
 
 @pytest.mark.robust

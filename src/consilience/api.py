@@ -37,7 +37,19 @@ from .results.worker_report import expect_counts
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
 BESIDE = (
-    *("source", "graph", "gold", "model", "engine", "callback", "features", "item_prior", "block", "source_kind"),
+    *(
+        "source",
+        "graph",
+        "gold",
+        "model",
+        "engine",
+        "callback",
+        "features",
+        "item_prior",
+        "teach",
+        "block",
+        "source_kind",
+    ),
     "kind",
 )
 
@@ -72,6 +84,7 @@ def fuse(
     block: Any = None,
     features: Any = None,
     item_prior: Any = None,
+    teach: str | bool = "auto",
     model: str | Model | Standalone[Any] = "auto",
     workers: str | None = None,
     estimation: str | None = None,
@@ -148,6 +161,8 @@ def fuse(
     features, item_prior : array, table or path, optional
         What is known of the items beside their answers: numbers that describe them, or class probabilities; see
         `DawidSkene.fit`.
+    teach : {"auto", True, False}
+        Whether known labels tell how much to trust each worker; see `DawidSkene.fit`.
     workers, estimation, prior, smoothing, calibration, label_by : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
     start, n_init, max_iter, tol, seed : optional
@@ -223,7 +238,7 @@ def fuse(
     several = names is not None
     opening = open_questions(source, names, graph, gold, columns, block) if names else lambda _: prepared
     models, shared = fuse_prepared(
-        names or [None], opening, model, engine, callback, features, item_prior, parameters, source_kind
+        names or [None], opening, model, engine, callback, features, item_prior, teach, parameters, source_kind
     )
     return Questions(models, shared) if several else models[None]
 

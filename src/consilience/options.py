@@ -257,6 +257,14 @@ RANGE = Domain("a number, or several with commas", metavar="P|LOW,HIGH", read=re
 LENGTH = Domain("a length such as 40, or a range such as 5,30", metavar="N|LEAST,MOST", read=read_range)
 GOOD = named(("most", "all"), whole(0), "most|all|N")
 SHARE = number(0, 1, metavar="P")
+TEACHES: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
+TEACH = Domain(
+    "'auto', True or False",
+    lambda value: is_among(value, ("auto",)) or FLAG.accepts(value),
+    "WORD",
+    TEACHES.__getitem__,
+    tuple(TEACHES),
+)
 PRIOR = Domain("learn, uniform, or probabilities such as cat=0.9,dog=0.1", metavar="A=P,B=P,...", read=read_prior)
 SETTING = Domain(
     f"a setting such as ordered=yes, of {', '.join(BY_QUESTION)}", metavar="QUESTION KEY=VALUE", read=read_setting
@@ -336,6 +344,11 @@ OPTIONS: dict[str, Option] = {
         many=True,
     ),
     "ignore_gold": switch("Do not use a column of known labels beside the answers.", clashes=("gold", "gold_column")),
+    "teach": Option(
+        TEACH,
+        "Whether known labels tell how much to trust each worker. auto: as far as they tell more than agreement does.",
+        default="auto",
+    ),
     "features": Option(FILE, "Numbers that describe the items: a table with a column item, or .npy or .npz."),
     "item_prior": Option(FILE, "Class probabilities before any answer: a table with item, and one column per class."),
     "graph": Option(FILE, "Edges between items: a table with columns source and target, and perhaps weight."),

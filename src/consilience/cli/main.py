@@ -176,7 +176,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
         "format kind separator classes ordered positions drop_missing rescale duplicates abstain background "
         "normalise block source_kind items"
     ),
-    known_labels="gold ignore_gold",
+    known_labels="gold ignore_gold teach",
     content_and_graph="content features item_prior graph knn k",
     model="model estimation prior calibration label_by average scale max_iter seed",
     outputs="workers_report disagreements undecided no_answers all_workers",

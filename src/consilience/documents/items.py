@@ -26,7 +26,6 @@ from ..errors import InputError, join_names, plural, to_sentence
 from ..formats.masks import shrink_picture
 from ..formats.reading import open_path
 from ..inference.cells import Cells
-from ..inference.hidden_answers import raise_to
 from ..inference.labels import collect_votes
 from ..inference.observations import Observations
 from ..kernels import ROUNDING, Floats
@@ -139,11 +138,10 @@ class View:
         fewer = self.vote[np.arange(r.n_items), codes] < self.vote.max(axis=1) - ROUNDING
         self.differs = np.asarray(fewer & self.is_voted & ~self.is_known)
         self.blind: Floats | None = None
-        calibrated = result.calibrated
         if result.model == "MajorityVote":
             self.blind = self.vote[self.is_known]
-        elif calibrated is not None and calibrated.blind is not None and len(calibrated.blind) == self.is_known.sum():
-            self.blind = raise_to(calibrated.blind, calibrated.calibration.power_before)
+        elif result.cross_fitted is not None and len(result.cross_fitted) == self.is_known.sum():
+            self.blind = result.cross_fitted
         self._content = None if content is None else match_column(open_path(content), r, "content", CONTENT)
         self._folder, self._open = folder, cache(open_content)  # a picture is made small once
 

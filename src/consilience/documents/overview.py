@@ -226,6 +226,8 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     taught, said = None if result.feature_result is None else result.feature_result.findings, ""
     if taught is not None:
         said = taught.describe()
+    teaching = result.teaching
+    teaching_said = "" if teaching is None else teaching.describe()
     facts += [
         chain,
         field,
@@ -233,6 +235,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("smoothing", "", course.smoothing),
         Fact("power", "", None if calibrated is None else calibrated.calibration.power),
         Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
+        Fact("teaching", "Known labels", None if teaching is None else teaching.to_record(), teaching_said),
         Fact("copies", "", [names.workers[group].tolist() for group in result.given.copies]),
     ]
     return facts

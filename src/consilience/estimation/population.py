@@ -192,6 +192,9 @@ def predict_unseen(result: Result) -> Floats:
             "Fit without them, and give them to the estimate alone.",
         )
     posterior = labels.posterior.copy()
+    if result.teaching is not None:
+        posterior[rows] = result.teaching.cross_fitted
+        return posterior
     changed = find_raised(result.estimates.structure, r)[rows]
     posterior[rows] = raise_where(changed, calibrated.blind, calibrated.calibration.power)
     return posterior

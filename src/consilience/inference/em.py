@@ -35,7 +35,7 @@ from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..engines import Engine, Placed
 from ..errors import InputError, plural
-from ..kernels import Floats
+from ..kernels import ROUNDING, Floats
 from ..limits import NUMBER, allocate, are_allowed, release_mapped
 from .cells import Cells
 from .checkpoints import load_run, name_run, save_run
@@ -205,6 +205,13 @@ class Problem:
         """The posteriors that belong to parameters."""
         factors = self.workers.factors(parameters.workers.log_weights)
         return infer_posterior(self.engine, self.placed, factors, parameters.structure, self.graph)[0]
+
+    def subtract(self, fit: Fit, part: Observations) -> Statistics:
+        """The statistics of a fit without those of part of its items, as `earlier` of a problem about this part."""
+        own = replace(self.about(part), earlier=None).expect(fit.parameters)
+        counts = fit.statistics.counts - own.counts
+        counts[counts < ROUNDING * fit.statistics.counts] = 0.0
+        return Statistics(counts, replace(fit.statistics.summary - own.summary, log_normaliser=0.0))
 
     def about(self, observations: Observations) -> Problem:
         """The same problem with other answers of the same workers, such as part of them."""

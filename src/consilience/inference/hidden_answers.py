@@ -39,10 +39,10 @@ from ..answers.answers import Answers
 from ..answers.items import Gold
 from ..answers.random_choices import count_units, hide_answers, sample_items
 from ..errors import ParameterError, plural
-from ..kernels import NEARLY_ZERO, ROUNDING, Floats
+from ..kernels import NEARLY_ZERO, Floats
 from .em import Fit, Problem, infer_left_out
 from .observations import HIDDEN, MOST_ANSWERS, Observations
-from .structures import Statistics, Trail
+from .structures import Trail
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, HIDDEN_STEPS = 5, 2
@@ -266,10 +266,7 @@ def hide_from_fit(observations: Observations, problem: Problem, fit: Fit, seed: 
         return None
 
     if rows is not None:
-        own = replace(problem.about(part), earlier=None).expect(fit.parameters)
-        counts = fit.statistics.counts - own.counts
-        counts[counts < ROUNDING * fit.statistics.counts] = 0.0
-        others = Statistics(counts, replace(fit.statistics.summary - own.summary, log_normaliser=0.0))
+        others = problem.subtract(fit, part)
     n_folds = N_FOLDS
     if problem.graph is not None and problem.graph.n_edges and cast(Any, fit.parameters.structure).coupling:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.

@@ -35,6 +35,7 @@ class Observations:
     features: Features | None = None  # what describes the items
     kind: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
+    teach: bool | None = None  # whether known labels teach; None: as far as they do, see `teaching`
 
     def lay_out(self, workers: WorkerModel, anchored: bool = True) -> list[Block]:
         """Cut the answers into blocks; where silence is an answer, items are `anchored` to their votes.
@@ -81,6 +82,10 @@ class Observations:
     def with_priors(self, priors: ItemPriors, shares: Floats) -> Observations:
         """The answers with more that is known of the items, relative to class shares."""
         return replace(self, log_prior=add_priors(self.responses, self.log_prior, priors, shares))
+
+    def add_log_prior(self, more: Floats) -> Observations:
+        """The same with more that is known of the items, (N, K)."""
+        return replace(self, log_prior=more if self.log_prior is None else self.log_prior + more)
 
     def find_answered(self) -> NDArray[np.bool_]:
         """Which items have answers. Where silence is an answer, all have."""

@@ -140,6 +140,7 @@ class Model(Fitted[Result], LabelEstimator):
         gold: object = None,
         features: object = None,
         item_prior: object = None,
+        teach: str | bool = "auto",
         engine: object = None,
     ) -> Self:
         """Learn labels and how workers answer, from the answers and from what is known of the items.
@@ -168,6 +169,10 @@ class Model(Fitted[Result], LabelEstimator):
             column item (or sequence and position) and one for each class, called by its name or p(<class>); items that
             are not there have none. Rows are rescaled to sum to 1. They say how items differ: how frequent classes are
             is learned, or given with `prior`.
+        teach : {"auto", True, False}
+            Whether known labels tell how much to trust each worker, beyond what agreement tells, for models with a
+            hidden truth: as far as cross validation on them says, for certain, or not at all. `teaching_` says what
+            they taught. It takes 10 known labels.
         engine : optional
             Where to work: None, "threads", "dask", a `distributed.Client` or an engine of `consilience.engines`.
 
@@ -179,7 +184,7 @@ class Model(Fitted[Result], LabelEstimator):
         kind, answers = open_with_kind(responses)
         if gold is not None:
             gold = kind.spread_known(open_gold_tables(gold), answers.columns)
-        observations = make_observations(self, answers, gold, features, item_prior, kind)
+        observations = make_observations(self, answers, gold, features, item_prior, kind, teach=teach)
         links = align(self, observations.responses, graph) if self._takes_graph or graph is not None else None
         with open_engine(engine) as opened, keep_to(observations.responses.memory):
             self._result = complete(self, fit_model(self, observations, links, opened))
@@ -489,6 +494,9 @@ class Model(Fitted[Result], LabelEstimator):
         - group: the number of the group of near-copies that the worker belongs to, missing for others. Workers of a
           group agree more than workers who answer independently would, given how accurate they are: at least half of
           their answers seem to be copied from each other, or from one source.
+
+        Where known labels teach, there is weight: what they add to the log odds of the label that the worker gives,
+        beyond what agreement tells. Of tags it is the mean over tags; see `teaching_`.
 
         Raters on a scale (``workers="ordinal"``) have five more:
 

@@ -185,6 +185,7 @@ def fuse_prepared(
     callback: Callable[[Progress], object] | None,
     features: Any,
     item_prior: Any,
+    teach: str | bool,
     parameters: Mapping[str, Any],
     source_kind: str | None,
 ) -> tuple[dict[Any, Any], Shared | None]:
@@ -202,8 +203,8 @@ def fuse_prepared(
                     chosen = chosen.set_params(callback=callback)
                 if isinstance(chosen, Standalone):
                     owner = type(chosen).__name__
-                    for option, value in (("features", features), ("item_prior", item_prior)):
-                        if value is not None:
+                    for option, value in (("features", features), ("item_prior", item_prior), ("teach", teach)):
+                        if value is not None and not is_among(value, ("auto",)):
                             refusal = Sentence(f"{owner} takes no {{{option}}}.", **{option: None})
                             raise ParameterError(refusal, "Leave it out.", keyword=option)
                     if name is not None:
@@ -213,7 +214,9 @@ def fuse_prepared(
                         if finding.category is not None:
                             warn(finding.warning())
                     return {None: chosen}, None
-                observations = make_observations(chosen, answers, prepared.gold, features, item_prior, prepared.kind)
+                observations = make_observations(
+                    chosen, answers, prepared.gold, features, item_prior, prepared.kind, teach=teach
+                )
                 questions[name] = chosen, observations, align(chosen, observations.responses, graph), decided
         return fit_questions(questions, working, source_kind)
 

@@ -142,6 +142,9 @@ class DawidSkene(StreamingModel):
         What can be true, as `Answers.classes`.
     power_ : float
         What posteriors were raised to. ``result_.explain_calibration()`` says how it was found.
+    teaching_ : Teaching or None
+        What known labels taught (`fit(..., gold=...)`): what was `chosen`, the `weights` of workers, and log loss and
+        accuracy by cross validation, before and after.
     smoothing_ : tuple of float
         The pseudo-counts off the diagonal and on it that were used, None if an array was given.
     result_ : Result

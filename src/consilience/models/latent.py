@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.graph import Graph
-from ..answers.items import Sequences
+from ..answers.items import Gold, Sequences
 from ..answers.previews import build_report
 from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
@@ -24,6 +24,7 @@ from ..inference.labels import choose_labels
 from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import fixed_prior, given_pair
 from ..inference.structures import Independent, StructureParameters
+from ..inference.teaching import compare_logs, learn_from_known, list_lessons
 from ..kernels import Floats
 from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from ..options import is_whole as is_whole_number
@@ -63,6 +64,11 @@ class LatentModel(Model, LatentEstimator):
         lambda result: cast(Calibrated, result.calibrated).calibration.power,
         "The power that posteriors were raised to.",
     )
+    teaching_ = FromResult(
+        lambda result: result.teaching,
+        "What known labels taught: what was `chosen`, the `weights` of workers, and what it brought; None if they were "
+        "too few, or not asked.",
+    )
     sequential_confusion_ = FromResult(
         lambda result: result.estimates.further.get("sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers; None for others.",
@@ -99,6 +105,7 @@ class LatentModel(Model, LatentEstimator):
             How the coupling was learned, if the plan does not know it.
         """
         r, past = observations.responses, None if earlier is None else earlier.sums
+        lessons = list_lessons(self, observations)
 
         # What features say, and where to start.
         feature_fit = None
@@ -148,9 +155,24 @@ class LatentModel(Model, LatentEstimator):
                 codes[run] = choose_labels(reported[run], self.label_by)
 
         side_by_side(report, r.n_items)
+
+        # What known labels teach: where items hang together, as evidence that each brings to its sequence.
+        teaching, taught = None, problem
+        if len(lessons) and calibrated.blind is not None:
+            gold, raised = cast(Gold, observations.gold), reported
+            is_known = gold.codes >= 0
+            start = plan.starts[next(name for name, fit in fits.items() if fit is best)]
+            teaching = learn_from_known(self, observations, problem, start, best, power, calibrated.blind, lessons)
+            reported = teaching.apply(r, raised, changed & ~is_known, np.arange(r.n_workers))
+            codes = choose_labels(reported, self.label_by)
+            if self._is_chain:
+                taught = problem.about(observations.add_log_prior(compare_logs(reported, raised, power)))
+            right = choose_labels(teaching.cross_fitted, self.label_by) == gold.codes[is_known]
+            n_right = int(right[(gold.judging & changed)[is_known]].sum())
+            calibrated = calibrated._replace(calibration=calibrated.calibration._replace(n_right=n_right))
         if self._rule == "sequence":
             factors = problem.workers.factors(parameters.workers.log_weights)
-            codes = decode_labels(engine, problem.placed, factors, parameters.structure)
+            codes = decode_labels(engine, taught.placed, factors, parameters.structure)
         release_mapped()
 
         intervals = find_intervals(r, sums, items, posterior, codes, inputs, sampled, reported, calibrated)
@@ -166,7 +188,7 @@ class LatentModel(Model, LatentEstimator):
         spans = None
         if self._is_chain and are_tags(r.classes):
             sequence = cast(Sequences, r.sequences).of_items()
-            spans = find_span_confidence(problem, best, posterior, codes, r.classes, sequence, leaves_out, power)
+            spans = find_span_confidence(taught, best, posterior, codes, r.classes, sequence, leaves_out, power)
 
         # What checks the answers: others, neighbours, chains, features and item priors.
         linked = observations.log_prior is not None or not isinstance(problem.structure, Independent)
@@ -203,6 +225,7 @@ class LatentModel(Model, LatentEstimator):
             past=None if problem.graph is not None else sums._replace(summary=statistics.summary),
             seed=self.seed,
             calibrated=calibrated,
+            teaching=teaching,
             coupling=self._report_coupling(parameters.structure, graph),
             span_confidence=spans,
             feature_result=None if feature_fit is None else summarise_features(feature_fit, posterior, codes),

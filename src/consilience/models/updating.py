@@ -171,7 +171,7 @@ def join_batch(
     joined = join_responses(old, new, duplicates, retracted)
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    return Observations(r, known, kind=before.kind), joined, n_gold, new.columns
+    return Observations(r, known, kind=before.kind, teach=before.given.teach), joined, n_gold, new.columns
 
 
 def join_edges(model: Model, r: Answers, graph: object = None) -> Graph | None:
@@ -265,7 +265,7 @@ def fit_batch(
         earlier_sums, names = check_batch(model, before, r), before.names
         r = grow(r, names.workers, names.labels, names.classes, names.positions)
     r = model._prepare(r)
-    observations = Observations(r, match_gold(open_paths(gold), r, r.classes), kind=kind)
+    observations = Observations(r, match_gold(open_paths(gold), r, r.classes), kind=kind, teach=False)
     model._check_size(r, None)
     if before is None:
         with open_engine(engine) as opened:

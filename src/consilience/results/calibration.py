@@ -161,10 +161,9 @@ def calibrate(
                 power = min(caution * calibrated_by.power, float(np.median(limits)))
                 calibrated_by = calibrated_by._replace(power=power, lowered=caution < 1)
 
-        # Items of known label, if these were drawn at random and the power changes their posteriors, are judged as if
-        # the label were not known.
+        # Items of known label are judged as if it were not known. The power goes by those that were drawn at random.
         scores, blind, n_known, n_right = np.zeros(len(POWERS)), None, 0, 0
-        if gold is not None and (gold.judging & changed).any():
+        if gold is not None and ((gold.codes >= 0) & changed).any():
             judging = np.flatnonzero(gold.judging & changed)
             unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
             scores, blind = score_gold(gold.codes[judging], unknown[judging]), unknown[gold.codes >= 0]

@@ -21,7 +21,8 @@ The probabilities p that are printed are raised to a power t, after the item was
 .. math:: \log \frac{p_a}{p_b} = \log \frac{q_a}{q_b}
     + \Big( \log \frac{q'_a}{q'_b} - \log \frac{q_a}{q_b} \Big) + (t - 1) \log \frac{q'_a}{q'_b}
 
-and :math:`\log (q'_a / q'_b)` is :math:`\log (p_a / p_b) / t`. So all parts together are the log odds of the printed
+and :math:`\log (q'_a / q'_b)` is :math:`\log (p_a / p_b) / t`. Where known labels teach, all of that is one part,
+"teaching": what is printed less what the fit says. So all parts together are the log odds of the printed
 probabilities. All logarithms are natural: 0.7 doubles the odds, 2.3 makes them ten times as large.
 
 The parts of a majority vote are shares: an answer adds its share of the votes to that of its class.
@@ -65,7 +66,7 @@ NEARLY_TIED = 1.5
 # Why a label can be less probable than another class, by the rule.
 DECIDES = {"sequence": "the sequence as a whole decides", "median": "the median decides"}
 # Parts that are not of the fit itself.
-CALIBRATION = ("left out", "power")
+CALIBRATION = ("left out", "power", "teaching")
 # Which columns of the table of parts are numbers.
 ALIGNMENT = (False, False, True, False)
 
@@ -77,7 +78,7 @@ class Part(NamedTuple):
     ----------
     kind : str
         "prior", "answer", "other answers", "silence", "votes", "classifier", "item prior", "sequence", "neighbours",
-        "known label", "set aside", "left out", "power" or "tie".
+        "known label", "set aside", "left out", "power", "teaching" or "tie".
     weight : float
         Log odds of the label against the other class; of a vote, a share.
     name : str
@@ -110,7 +111,7 @@ class Explanation:
     parts : tuple of Part
         What had a say. The sum of the weights is `log_odds`; of a vote, those with the label add up to `confidence`.
     uncalibrated : float
-        The sum without the parts of calibration, "left out" and "power"; nan for a vote.
+        The sum without the parts of calibration, "left out", "power" and "teaching"; nan for a vote.
     answered : str
         How many of those who answered say the label, in words.
     backend : str
@@ -421,10 +422,15 @@ def weigh_evidence(
             total += left
 
     if result.calibrated is not None and isinstance(model, LatentEstimator):
-        power = result.calibrated.calibration.power if bool(find_raised(structure, near)[place]) else 1.0
+        is_raised = bool(find_raised(structure, near)[place])
+        power = result.calibrated.calibration.power if is_raised else 1.0
         printed = float(np.log(told[0]) - np.log(told[1])) if told.min() > NEARLY_ZERO else power * total
         honest = printed / power
-        if abs(honest - total) > LOG_ODDS_ROUNDING or model.calibration != "none":
+        if result.teaching is not None and is_raised:
+            name = "workers judged without this item, calibration, and what known labels teach"
+            after.append(Part("teaching", printed - total, name))
+            power, honest = 1.0, total
+        elif abs(honest - total) > LOG_ODDS_ROUNDING or model.calibration != "none":
             after.append(Part("left out", honest - total, "workers judged without this item"))
         if power != 1:
             after.append(Part("power", printed - honest, f"calibration, to the power {power:.2g}"))

@@ -24,9 +24,11 @@ from ..inference.labels import choose_labels, collect_votes, label_votes
 from ..inference.observations import Observations
 from ..inference.starts import PREDICTION_TABLES, check_matrices
 from ..inference.structures import Independent, StructureParameters, Summary
+from ..inference.teaching import compare_logs
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
 from ..limits import keep_to, release_mapped
+from ..options import check
 from .calibration import find_raised
 from .intervals import Intervals, are_checked, find_vote_intervals
 from .result import Course, FitResult, Given, Labels, Result, weigh_copies
@@ -42,8 +44,9 @@ def make_observations(
     item_prior: object = None,
     kind: AnyKind = TABLE,
     before: Result | None = None,
+    teach: str | bool = "auto",
 ) -> Observations:
-    """Answers with known labels, and with what else is known of the items.
+    """Answers with known labels, and with what else is known of the items; `teach` is whether known labels teach.
 
     To be fitted they have the classes that the model needs. Other answers, of workers that a result `before` knows,
     have its classes, and what its classifier says of features. They may be None: all that is known is in features.
@@ -97,6 +100,11 @@ def make_observations(
                     items.ItemPriors(given.item, classifier.find_priors(rows)), classifier.shares
                 )
     classes = r.classes if before is None else before.names.classes
+    check("teach", teach, type(model).__name__)
+    if teach is True and not isinstance(model, LatentEstimator):
+        problem = f"To {type(model).__name__}, known labels tell nothing of workers."
+        raise ParameterError(problem, Sentence("Leave out {teach}.", teach=None), keyword="teach")
+    observations = replace(observations, teach=teach if isinstance(teach, bool) else None)
     return observations if gold is None else replace(observations, gold=match_gold(gold, r, classes))
 
 
@@ -168,6 +176,7 @@ def fit_model(
         answers=answers,
         gold=observations.gold,
         graph=None if graph is None else replace(graph),
+        teach=observations.teach,
         source_kind=source_kind,
         copies=copies,
         copies_count_once=counts_once,
@@ -305,23 +314,46 @@ class Others:
         *,
         anchored: bool = True,
         decodes: bool = False,
+        taught: Floats | None = None,
     ) -> tuple[Any, float]:
-        """The posteriors that parameters call for, and their log likelihood; or the most probable joint labelling."""
+        """The posteriors that parameters call for, and their log likelihood; or the most probable joint labelling.
+
+        `taught` is what known labels of the fit add to the evidence, (N, K).
+        """
         result, r, names, estimates = self.result, self.observations.responses, self.result.names, self.result.estimates
         links = None if self.graph is None else self.model._weigh_links(r, self.graph)
         class_of_label = lookup(names.classes, to_column(r.labels))
-        r = replace(weigh_copies(result, r, self.worker), weight_scale=estimates.weight_scale)
+        r = self.weigh()
         workers = estimates.worker_model.of(r, class_of_label, len(names.classes), result.takes_silence)
         check_matrices(result.model, workers, r, PREDICTION_TABLES)
         factors = workers.factors(workers.adopt(log_weights, log_of(estimates.crowd), self.worker, label))
         observations = replace(self.observations, responses=r).with_classes(names.classes)
+        observations = observations if taught is None else observations.add_log_prior(taught)
         with open_engine(engine) as opened, keep_to(r.memory):
             placed = list(opened.place(observations.lay_out(workers, anchored)))
             if decodes:
                 return decode_labels(opened, placed, factors, structure), 0.0
             return infer_posterior(opened, placed, factors, structure, links)
 
+    def weigh(self) -> Answers:
+        """The answers, as the fit took its own."""
+        r = weigh_copies(self.result, self.observations.responses, self.worker)
+        return replace(r, weight_scale=self.result.estimates.weight_scale)
+
     def find_probabilities(self, engine: object) -> Floats:
+        """Class probabilities, by what known labels of the fit taught; of a vote its shares."""
+        return self.teach(self.calibrate(engine))
+
+    def teach(self, calibrated: Floats) -> Floats:
+        """Calibrated probabilities, and what known labels of the fit say of the workers."""
+        result, gold, r = self.result, self.observations.gold, self.observations.responses
+        if result.teaching is None:
+            return calibrated
+        changed = find_raised(result.estimates.structure, r)
+        changed = changed if gold is None else changed & (gold.codes < 0)
+        return result.teaching.apply(self.weigh().with_classes(result.names.classes), calibrated, changed, self.worker)
+
+    def calibrate(self, engine: object) -> Floats:
         """Class probabilities, calibrated as those of the fit; of a vote its shares, for which no worker is known."""
         model, result, r = self.model, self.result, self.observations.responses
         if result.is_vote:
@@ -342,13 +374,18 @@ class Others:
     def find_labels(self, engine: object) -> Labels:
         """Labels with their probabilities, chosen as those of the fit."""
         model, result, r, names = self.model, self.result, self.observations.responses, self.result.names
-        probabilities, gold = self.find_probabilities(engine), self.observations.gold
+        calibrated, gold = self.calibrate(engine), self.observations.gold
+        probabilities, taught = self.teach(calibrated), None
         if result.is_vote:
             ties, seed = model.get_params()["ties"], model.get_params()["seed"]
             codes = label_votes(probabilities, r.keys, names.classes, ties, model.label_by, seed)
         elif model._rule == "sequence":  # the most probable joint labelling
             estimates, label = result.estimates, find_by_value(names.labels, r.labels)
-            codes = self.infer(engine, label, estimates.structure, estimates.log_weights, decodes=True)[0]
+            if result.teaching is not None and result.calibrated is not None:
+                taught = compare_logs(probabilities, calibrated, result.calibrated.calibration.power)
+            codes = self.infer(engine, label, estimates.structure, estimates.log_weights, decodes=True, taught=taught)[
+                0
+            ]
         else:
             codes = choose_labels(probabilities, model.label_by)
         known = None if gold is None else gold.find_kept(codes)

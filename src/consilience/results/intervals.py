@@ -629,8 +629,8 @@ def find_label_intervals(
         variances += np.einsum("tfi,ij,tfj->tf", slopes, shared, slopes)
     mean = np.average(means, axis=0, weights=times)
     variance = np.average(variances + (means - mean) ** 2, axis=0, weights=times) + gap**2
-    if n < n_items:
-        mean = np.clip(mean + reported - at_power, 0.0, most)
+    # Of a part of the items, and of what known labels teach, the mean is that of what is reported.
+    mean = np.clip(mean + reported - at_power, 0.0, most)
     ends = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
     low, high = (np.array([accuracy_ends(*each, n_items) for each in ends]) * most[:, None]).T
     return np.column_stack([reported, np.minimum(low, reported), np.maximum(high, reported)])

@@ -27,11 +27,12 @@ from ..engines import Engine, open_engine
 from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Estimates, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureClassifier, FeatureFindings
-from ..inference.hidden_answers import CouplingScore
+from ..inference.hidden_answers import CouplingScore, raise_to
 from ..inference.labels import HIGH, LOW, MEDIAN, find_mean, find_quantile, make_vote_problem, name_levels, place_levels
 from ..inference.observations import Observations, assign_groups, count_once
 from ..inference.starts import VOTE_TABLES, check_matrices
 from ..inference.structures import Independent
+from ..inference.teaching import Teaching
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
@@ -217,6 +218,7 @@ class Given(NamedTuple):
     n_batches: int = 0  # how many `partial_fit` has learned from
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
+    teach: bool | None = None  # whether known labels were to teach; None: as far as they do
 
 
 class FusionChecks(NamedTuple):
@@ -262,6 +264,7 @@ class FitResult:
     feature_result: FeatureResult | None = None
     # How far probabilities can be relied on.
     calibrated: Calibrated | None = None  # None for models without calibration
+    teaching: Teaching | None = None  # what known labels taught
     checked: bool = True  # whether anything checks the answers; see `consilience.results.intervals`
     # Of the spans among the labels of a chain, if these are tags.
     span_confidence: Floats | None = None
@@ -388,6 +391,19 @@ class Result(FitResult):
 
         return count_kept(self, check_confidence(confidence, "confidence", "undecided"))
 
+    @property
+    def cross_fitted(self) -> Floats | None:
+        """The probabilities (n, K) of all items of known label, as if their own were not known.
+
+        None where the fit did not work them out. Whatever is judged by known labels is judged by these.
+        """
+        if self.teaching is not None:
+            return self.teaching.cross_fitted
+        calibrated = self.calibrated
+        if calibrated is None or calibrated.blind is None:
+            return None
+        return raise_to(calibrated.blind, calibrated.calibration.power_before)
+
     def explain_calibration(self) -> str:
         """How the probabilities were calibrated, in words."""
         if self.calibrated is None:
@@ -395,7 +411,7 @@ class Result(FitResult):
         calibration = self.calibrated.calibration
         if calibration.given and np.array_equal(self.labels.posterior, self.labels.fitted):
             return "Probabilities are those of the fit, without correction, as was asked for."
-        return calibration.describe()
+        return " ".join([calibration.describe(), *([] if self.teaching is None else [self.teaching.describe()])])
 
 
 def describe_left_out(workers: int, answers: int | None) -> str:

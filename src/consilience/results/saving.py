@@ -121,6 +121,13 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
     "Estimates": {"confusion": "M K A: probabilities", "counts": "M L K: counts", "crowd": "1 A K: probabilities"},
     "Cells": {"worker": "*: workers", "label": "*: labels", "klass": "*", "count": "*: counts"},
     "Calibrated": {"predicted": None},
+    "Teaching": {
+        "scale": "T: finite",
+        "bias": "T K: finite",
+        "weights": "T M: finite",
+        "shares": "T 3: probabilities",
+        "cross_fitted": "* K: probabilities",
+    },
     "LinearClassifier": {"centre": "D", "scale": "D", "weights": "J D", "offsets": "J", "codes": "J: classes"},
     # Structures, with their summaries.
     "IndependentParameters": STRUCTURE,

@@ -182,6 +182,8 @@ def tabulate_workers(
             words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
             further |= {"temperature": to_column(factor), "sureness": to_column(words)}
         further |= estimates.worker_model.further_columns(estimates.further, names.labels, names.classes)
+    if fit.teaching is not None:
+        further["weight"] = to_column(fit.teaching.weights.mean(axis=0))
     columns = {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
