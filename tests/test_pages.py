@@ -200,7 +200,7 @@ def test_known_labels_help():
     assert all(row["20"] < row["no labels"] + 0.02 for row in loss.values())
     (doubtful,) = read_tables("doubtful-gold.md")
     mean = doubtful.pop("mean")
-    assert mean["no labels"] < mean["marked `random=False"]
+    assert mean["marked `random=False"] < min(mean["no labels"], mean["not marked"])
     # Where they are taken for random ones, probabilities may be far off.
     assert doubtful["dog"]["not marked"] > doubtful["dog"]["no labels"] + 0.2
 
@@ -231,8 +231,8 @@ def test_review_by_entropy_finds_more_errors():
     (table,) = read_tables("review.md")
     mean = table.pop("mean")
     assert list(table) == list(review.CROWDS)
-    assert mean["highest entropy"] > 2 * mean["random"]
-    assert all(row["random"] < row["next_items"] for row in table.values())
+    assert mean["highest entropy"] > 1.5 * mean["random"]
+    assert all(row["random"] <= row["next_items"] for row in table.values())
     for table in read_tables("undecided.md"):
         ratios = {
             name: row["wrong, no labels"] / row["expected, no labels"] for name, row in table.items() if name != "mean"
