@@ -254,6 +254,16 @@ def test_means_of_levels_and_numbers(fused):
         cs.estimate(table, {"item": np.arange(50), "score": np.full(50, 2.5)})
 
 
+def test_a_judge_need_not_name_every_class():
+    truth = np.where(np.arange(300) % 3 == 0, "no", "yes")
+    said = {"item": np.arange(300), "judge": ["one"] * 300, "verdict": ["yes"] * 300}
+    rows = {row["of"]: row for row in cs.estimate(said, dict(zip(range(0, 300, 5), truth[::5], strict=True))).rows}
+    assert rows["no"]["low"] < 1 / 3 < rows["no"]["high"]
+    said["verdict"] = ["yes"] * 299 + [None]
+    with pytest.raises(InputError, match="does not say what is predicted"):
+        cs.estimate(said, dict(zip(range(0, 300, 5), truth[::5], strict=True)))
+
+
 def test_values_have_a_mean():
     rng = np.random.default_rng(3)
     value, bias = rng.normal(50, 10, 300), rng.normal(4, 3, 6)
@@ -368,7 +378,7 @@ def test_classes_and_columns_that_are_not_there_are_errors(fused, known):
         model.estimate(known, of="mean")
     with pytest.raises(InputError, match="no column 'system'"):
         model.estimate(known, by="system")
-    with pytest.raises(InputError, match="answers of workers"):
+    with pytest.raises(InputError, match="several rows about one item"):
         cs.estimate({"item": [1, 1], "worker": ["a", "b"], "label": [0, 1]}, known)
 
 

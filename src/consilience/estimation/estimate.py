@@ -192,7 +192,7 @@ def make_row(
     unseen = same and told
     value, low, high = (float(each) if told else None for each in ends)
     if unseen:  # the known end is that of all
-        value, low, high = None, (0.0 if not each.known[0] else low), (1.0 if each.known[0] else high)
+        value, low, high = None, (low if each.known[0] else 0.0), (1.0 if each.known[0] else high)
     worth = None
     if told and not same and means.variance[n] > 0:
         worth = round(n_known * alone.variance[n] / means.variance[n])

@@ -19,10 +19,13 @@ from ..answers.classes import find_by_value, to_numbers
 from ..answers.columns import (
     Column,
     Values,
+    add_values,
     encode_in_order_of_appearance,
     find_missing,
+    find_present,
     is_present,
     lookup,
+    number_groups,
     objects,
     plain_labels,
 )
@@ -224,6 +227,11 @@ def survey_result(result: Result, gold: object = None) -> Population:
     return Population(r, columns, names, posterior, rows, truth, chance, positions, n_aside, result.backend)
 
 
+def list_labels(column: Column) -> Values:
+    """The different labels in a column."""
+    return encode_in_order_of_appearance(plain_labels(column.take(find_present(column))))[1]
+
+
 def survey_table(given: object, gold: object, item: str | Sequence[str] | None = None) -> Population:
     """The items of a table of labels, by known labels.
 
@@ -232,9 +240,6 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
     table = open_frame(open_path(given), "the table of labels")
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows.", "Give a table with labels.")
-    if table.find_usual("worker") is not None:
-        problem = f"{table.name} has answers of workers, and several rows for an item."
-        raise InputError(problem, "Fuse them first: consilience fuse FILE --save crowd.model.")
     known_table = open_path(gold)
     if item is None and table.find_usual("item") is not None:
         # Known labels may name the items of several columns by these alone.
@@ -246,6 +251,13 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
     names = [table.need(role, named if role == "item" else None) for role in key_roles(paired)]
     parts = [str(each) for each in item] if isinstance(item, (list, tuple)) and len(item) > 1 else []
     keys = {name: table.values(name, "Say which item each row is about.") for name in names}
+    number = number_groups(list(keys.values()))
+    if len(np.unique(number)) < len(number):
+        again = int(np.setdiff1d(np.arange(len(number)), np.unique(number, return_index=True)[1])[0])
+        problem = f"{table.name} has several rows about one item, such as that at {table.locate(again)}."
+        raise InputError(
+            problem, "If they are answers of workers, fuse them first: consilience fuse FILE --save MODEL."
+        )
     nobody = {"(judge)": np.zeros(table.n_rows, int), "(label)": np.zeros(table.n_rows, int)}
     roles: dict[str, Any] = dict(zip(key_roles(paired), names, strict=True))
     r = Answers.from_frame({**keys, **nobody}, worker="(judge)", label="(label)", **roles)
@@ -254,7 +266,7 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
 
     found = {str(name): match[1] for name in table.names if (match := PROBABILITY.fullmatch(str(name)))}
     label = table.find("label")
-    distinct = None if label is None else encode_in_order_of_appearance(plain_labels(table.read(label)))[1]
+    distinct = None if label is None else list_labels(table.read(label))
     figures = None if distinct is None else to_numbers(distinct)
     is_number = figures is not None and (len(figures) > MANY or bool((figures != np.round(figures)).any()))
     if found:
@@ -266,8 +278,11 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
         classes, predicted = objects([]), read_figures(table, label)[:, None]
     else:
         assert distinct is not None
-        classes = objects(sorted(distinct.tolist(), key=str))
-        predicted = np.eye(len(classes))[lookup(classes, plain_labels(table.read(label)))]
+        other = open_gold(known_table, paired, parts)  # a class that the judge never names can be true
+        more = add_values(distinct, list_labels(other.read(find_label(other))))[0]
+        classes = objects(sorted(more.tolist(), key=str))
+        said = lookup(classes, plain_labels(table.read(label)))
+        predicted = np.where(said[:, None] < 0, np.nan, np.eye(len(classes))[said])
     if np.isnan(predicted).any():
         row = int(np.flatnonzero(np.isnan(predicted).any(axis=1))[0])
         raise InputError(

@@ -222,7 +222,8 @@ def check_answers(
         given = "".join(f", {key}={value!r}" for key, value in way.items())
         return Check(name, kind.title, counts, columns, possible, missing, [f"fused = consilience.fuse(table{given})"])
     quoted = shlex.quote(path)
-    commands = [" ".join(["consilience fuse", quoted, *flags, "-o labels.csv --save crowd.model"])]
+    target = "fused.csv" if os.path.basename(path) == "labels.csv" else "labels.csv"
+    commands = [" ".join(["consilience fuse", quoted, *flags, f"-o {target} --save crowd.model"])]
     if answers.sequences is None or kind.list_parts() is not None:
         commands.append("consilience next crowd.model --known 100 -o known.csv")
     return Check(name, kind.title, counts, columns, possible, missing, commands)
