@@ -280,7 +280,7 @@ def test_values_have_a_mean():
         again.estimate(known)
 
 
-def test_tags_and_questions_have_estimates_of_their_own():
+def test_tags_and_questions_have_estimates_of_their_own(tmp_path, monkeypatch):
     crowd = cs.simulate.tags(200, seed=2)
     model, tags = cs.fuse(crowd.tags), np.array(crowd.tags.tags.tolist())
     items = model.draw_items(50)["item"].to_pylist()
@@ -299,6 +299,15 @@ def test_tags_and_questions_have_estimates_of_their_own():
     gold = {"spam": dict(zip(range(20), spam.truth[:20].tolist(), strict=True))}
     assert list(several.estimate(gold)) == list(several.audit(gold)) == ["spam"]
     assert several.draw_items(5)["question"].to_pylist().count("tone") == 5
+    monkeypatch.chdir(tmp_path)
+    several.save("several.model")
+    rows = [f"{item},{label}" for item, label in gold["spam"].items()]
+    (tmp_path / "known.csv").write_text("\n".join(["item,spam", *rows]))
+    shown = run("estimate", "several.model", "known.csv", "-o", "shares.csv").stdout
+    assert "labels alone" in shown
+    assert "spam" in shown
+    assert pa.csv.read_csv("shares.csv")["question"].to_pylist() == ["spam", "spam"]
+    assert list(json.loads(run("audit", "several.model", "known.csv", "--json").stdout)["questions"]) == ["spam"]
 
 
 def test_documents_are_clusters():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 from zipfile import ZipFile, is_zipfile
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from ..answers.previews import fit_text
 from ..api import estimate
-from ..documents.document import Document, Fact, Facts, Part
+from ..documents.document import Document, Fact, Facts, Part, Section
 from ..documents.estimates import describe_audit, describe_estimate
 from ..evaluation.checking import check
 from ..formats.writing import write_table
@@ -43,24 +44,16 @@ def run_estimate(labels: str, known: str, output: str | None, at_least: float | 
         source = in_arrow(open_labels(labels, or_updated=True)[0])
     columns = {} if item is None or is_model(labels) else {"item": item if "," not in item else split(item)}
     found = estimate(source, known, list(of) or None, by, pairs, **columns)
-    several = isinstance(found, dict)
-    every = found if several else {"": found}
-    tables, parts = [], list[Part]()
-    for name, each in every.items():
-        table = pa.table(each.to_frame())
-        tables.append(table.add_column(0, "question", pa.array([name] * len(table))) if several else table)
-        about = describe_estimate(each)
-        parts += [Document(name, "", about)] if several else about
-    if output is not None:
-        write_table(pa.concat_tables(tables), output)
+    every = found if isinstance(found, dict) else {"": found}
+    write_tables(every, output)
     below = [row for each in every.values() for row in each.find_below(at_least)] if at_least is not None else []
     facts = [Fact("file", "Table" if output else "", output), Fact("labels", "", labels), Fact("gold", "", known)]
     if at_least is not None:
-        text = (
-            f"{len(below):,} of {sum(len(each.rows) for each in every.values()):,} intervals begin below {at_least:g}"
-        )
+        n_rows = sum(len(each.rows) for each in every.values())
+        text = f"{len(below):,} of {n_rows:,} intervals begin below {at_least:g}"
         facts.append(Fact("below", f"At least {at_least:g}", len(below), text if below else "yes, all intervals"))
-    publish(Document(f"How many: {fit_text(labels, 40)} by {fit_text(known, 30)}", "", [*parts, Facts(facts)]))
+    title = f"How many: {fit_text(labels, 40)} by {fit_text(known, 30)}"
+    publish(Document(title, "", [*show(every, describe_estimate), Facts(facts)]))
     if below:
         click.get_current_context().exit(BELOW)
 
@@ -69,17 +62,38 @@ def run_audit(model: str, known: str, output: str | None, by: str | None) -> Non
     """Judge each worker of a saved model by known labels."""
     check_outputs([output], [], [model, known])
     found = in_arrow(open_labels(model)[0]).audit(known, by)
-    several = isinstance(found, dict)
-    every, tables, parts = found if several else {"": found}, [], list[Part]()
-    for name, each in every.items():
-        table = pa.table(each.to_frame())
-        tables.append(table.add_column(0, "question", pa.array([name] * len(table))) if several else table)
-        about = describe_audit(each)
-        parts += [Document(name, "", about)] if several else about
+    every = found if isinstance(found, dict) else {"": found}
+    write_tables(every, output)
+    facts = Facts([Fact("file", "Table" if output else "", output), Fact("model", "", model), Fact("gold", "", known)])
+    title = f"Workers of {fit_text(model, 40)} by {fit_text(known, 30)}"
+    publish(Document(title, "", [*show(every, describe_audit), facts]))
+
+
+def write_tables(every: Mapping[str, Any], output: str | None) -> None:
+    """Write what was found of each question, or of one without a name."""
+    tables = list[pa.Table]()
+    for name, found in every.items():
+        table = pa.table(found.to_frame())
+        if name:  # classes of questions may be of different types
+            of = table.column_names.index("of") if "of" in table.column_names else None
+            table = table if of is None else table.set_column(of, "of", table["of"].cast(pa.string()))
+            table = table.add_column(0, "question", pa.array([name] * len(table)))
+        tables.append(table)
     if output is not None:
         write_table(pa.concat_tables(tables, promote_options="default"), output)
-    facts = Facts([Fact("file", "Table" if output else "", output), Fact("model", "", model), Fact("gold", "", known)])
-    publish(Document(f"Workers of {fit_text(model, 40)} by {fit_text(known, 30)}", "", [*parts, facts]))
+
+
+def show(every: Mapping[str, Any], describe: Callable[[Any], list[Part]]) -> list[Part]:
+    """What is said of each question: apart in JSON, else one below the other, and what needs attention last."""
+    if set(every) == {""}:
+        return describe(every[""])
+    if click.get_current_context().meta.get("as_json"):
+        return [Document(name, "", describe(found)) for name, found in every.items()]
+    sections = [Section(name, describe(found)) for name, found in every.items()]
+    return [
+        *sections,
+        [each for section in sections for part in section.parts if isinstance(part, list) for each in part],
+    ]
 
 
 def run_check(source: str) -> None:
