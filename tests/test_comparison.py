@@ -12,15 +12,15 @@ import pytest
 import consilience as cs
 from consilience.answers.items import match_gold
 from consilience.answers.random_choices import hide_answers
-from consilience.checks.comparison import (
+from consilience.comparisons.vote import (
     compare_with_vote,
     measure_gains,
     vote_without,
 )
-from consilience.checks.register import complete
 from consilience.inference.hidden_answers import HiddenAnswers, Predicted
 from consilience.inference.observations import Observations
 from consilience.inference.workers.rows import shrink_rows
+from consilience.models.finishing import complete
 from consilience.results.comparison import Comparison
 from consilience.results.result import FusionChecks
 

@@ -14,7 +14,7 @@ import consilience as cs
 import oracles
 from benchmarks.masks import draw_masks, draw_noise
 from command_line import run
-from consilience.checks.graph_check import correlate_errors, measure_agreement
+from consilience.comparisons.graph import correlate_errors, measure_agreement
 from consilience.errors import DataWarning
 from effort import examples
 

@@ -7,8 +7,8 @@ import pytest
 
 import consilience as cs
 from consilience.answers.random_choices import count_units, hide_answers
-from consilience.checks.comparison import compare_with_vote, renew_with_estimates
-from consilience.checks.graph_check import check_graph
+from consilience.comparisons.graph import check_graph
+from consilience.comparisons.vote import compare_with_vote, renew_with_estimates
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations

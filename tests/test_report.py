@@ -24,7 +24,6 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.api import write_report
-from consilience.checks.register import complete
 from consilience.documents import charts, items, special, workers
 from consilience.documents import page as pages
 from consilience.documents.document import Document, Facts, Table, Text, Widget
@@ -33,6 +32,7 @@ from consilience.documents.items import View
 from consilience.documents.page import describe_page
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
+from consilience.models.finishing import complete
 from consilience.results.findings import Finding
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")

@@ -11,7 +11,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.checks.ways import order_levels
+from consilience.comparisons.ways import order_levels
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -121,7 +121,7 @@ def test_of_many_answers_some_are_looked_at(monkeypatch):
     whole = cs.fuse(table).result_.given.scale_check
     in_order = table.assign(sequence=table.item // 10, position=table.item % 10).drop(columns="item")
     assert cs.fuse(in_order, max_iter=2).result_.given.scale_check.ordered
-    monkeypatch.setattr("consilience.checks.ways.MOST_ANSWERS", 900)
+    monkeypatch.setattr("consilience.comparisons.ways.MOST_ANSWERS_COMPARED", 900)
     part = cs.fuse(table).result_.given.scale_check
     assert part.ordered
     assert part != whole

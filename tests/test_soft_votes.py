@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import consilience as cs
-from consilience.checks.ways import TELLING, choose_way
+from consilience.comparisons.ways import TELLING, choose_way
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers.random_choices import hide_answers
-from .checks.comparison import renew_with_estimates
+from .comparisons.vote import renew_with_estimates
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
 from .documents.items import View

@@ -1,5 +1,4 @@
-"""What makes labels doubtful: each check says what it found.
+"""What makes labels doubtful: each check is a function from a `Result` to findings, and fits nothing.
 
-`short_checks` and `graph_check` hold checks, and `register` lists and runs them. `comparison` compares a fit with the
-vote, and `ways` chooses between two ways to fuse.
+`short_checks` holds the checks, and `register` lists and runs them.
 """

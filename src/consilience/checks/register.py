@@ -1,32 +1,26 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
 A check is a function of a `Result`, with its worker table, and of the model, that yields findings. The first line of
-its docstring says of what. `compare_fused` compares a fit with majority vote and with a shuffled graph; `complete`
-makes the worker table and runs all checks, once for each result.
+its docstring says of what. `models/finishing.py` runs all of them, once for each result.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import SET_SIGNS
-from ..answers.columns import to_column, to_values
-from ..answers.graph import Graph
-from ..answers.random_choices import count_units
-from ..engines import Engine
+from ..answers.columns import to_values
 from ..errors import warn
-from ..inference.estimator import LabelEstimator, LatentEstimator, renew
-from ..inference.observations import Observations
+from ..inference.estimator import LabelEstimator
 from ..results.chance import BY_CHANCE
 from ..results.findings import Finding
-from ..results.result import FitResult, FusionChecks, Result
-from ..results.worker_report import tabulate_workers
+from ..results.result import Result
 from . import short_checks as checks
 
 log = logging.getLogger("consilience")
@@ -106,20 +100,6 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def complete(
-    model: LabelEstimator, fit: FitResult, fusion_checks: FusionChecks | None = None, update: object = None
-) -> Result:
-    """The result of a fit: with its worker table, what it was compared with, and what checks say of it."""
-    comparison = None if fusion_checks is None else fusion_checks.comparison
-    workers, drift = tabulate_workers(fit, comparison)
-    fields_of_fit: dict[str, Any] = {each.name: getattr(fit, each.name) for each in fields(FitResult)}
-    if comparison is not None and comparison.untested and comparison.share_known < 1:
-        fields_of_fit["labels"] = replace(fit.labels, shown=False)
-    table = {"worker": to_column(fit.names.workers), **workers}
-    result = Result(**fields_of_fit, workers=table, drift=drift, fusion_checks=fusion_checks, update=update)
-    return replace(result, findings=run_checks(model, result))
-
-
 def run_checks(model: LabelEstimator, result: Result) -> tuple[Finding, ...] | None:
     """The findings of all checks, the most serious first; None where the answers were not kept."""
     r, compared = result.given.answers, result.comparison
@@ -134,29 +114,6 @@ def run_checks(model: LabelEstimator, result: Result) -> tuple[Finding, ...] | N
         if (makes_sense or not check.trusts) and check.needs(result, r):
             findings += [replace(finding, kind=kind, place=check.place) for finding in check.find(result, model)]
     return tuple(findings)
-
-
-def compare_fused(
-    model: LabelEstimator, fit: FitResult, observations: Observations, graph: Graph | None, engine: Engine
-) -> tuple[FitResult, FusionChecks, dict[str, Any]]:
-    """Compare a fit with majority vote, and its graph with a shuffled one.
-
-    Returned are the fit, what it was compared with, and the parameters that were changed because of the graph, see
-    `limit_graph`.
-    """
-    check, changed, comparison, vote = None, dict[str, Any](), None, None
-    if fit.is_network and isinstance(model, LatentEstimator):
-        from .graph_check import limit_graph
-
-        log.info("Comparing with a shuffled graph")
-        fit, check, changed = limit_graph(model, fit, observations, cast(Graph, graph), engine)
-        model = renew(model, **changed)
-    if not fit.is_vote and count_units(observations.responses) > 1:
-        from .comparison import compare_with_vote
-
-        log.info("Comparing with majority vote")
-        comparison, vote = compare_with_vote(model, fit, observations, graph, engine)
-    return fit, FusionChecks(comparison, vote, check, bool(changed)), changed
 
 
 def warn_of_findings(result: Result) -> None:

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..answers.answers import Answers
 from ..answers.classes import find_set_labels, find_sign, to_numbers
 from ..answers.columns import to_values
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.observations import Observations
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..results.comparison import CHECK_IDS, LEAST_KEPT, Comparison, describe_limit
+from ..results.comparison import CHECK_IDS, LEAST_KEPT, Comparison, are_soft, describe_limit
 from ..results.findings import ADVICE, NOUNS, Finding, Words
 from ..results.result import Result
 from ..results.worker_report import find_accused
@@ -356,9 +355,3 @@ def compared_of(result: Result) -> Comparison:
     """The comparison of a result that has one."""
     assert result.comparison is not None
     return result.comparison
-
-
-def are_soft(responses: Answers) -> bool:
-    """Whether there are soft votes, or answers that are spread over several labels."""
-    spread = responses.weight is not None and len(responses.votes()[0]) < responses.n_responses
-    return spread or responses.soft is not None

@@ -14,7 +14,7 @@ from ..answers.columns import Values, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
-from ..checks.register import complete, run_checks
+from ..checks.register import run_checks
 from ..engines import open_engine
 from ..errors import NotFittedError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten
 from ..inference import estimator
@@ -27,6 +27,7 @@ from ..results.findings import Finding, check_kind
 from ..results.fitting import Others, align, fit_model, make_observations
 from ..results.result import Result
 from . import MODELS, OTHERS, model_class
+from .finishing import complete
 from .opening import open_gold_tables, open_with_kind
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tables import ROLES, open_frame
 from ..answers.tagging import looks_iob2
-from ..checks.register import compare_fused, complete, warn_of_findings
-from ..checks.ways import COMPARED_TOL, check_scale, check_ways, give_ranks, order_levels
+from ..checks.register import warn_of_findings
+from ..comparisons.ways import COMPARED_TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import Engine, open_engine
 from ..errors import (
     DataWarning,
@@ -48,6 +48,7 @@ from ..results.fitting import align, fit_model, make_observations
 from ..results.result import Given
 from . import MODELS, model_class
 from .base import Model, Standalone
+from .finishing import compare_fused, complete
 from .independent import DawidSkene
 from .opening import Prepared, keep_answered, prepare, split_gold
 
@@ -353,8 +354,7 @@ def fit_questions(
                 observed = replace(observations, worker_types=types.get(name))
                 asked: dict[str, Any] = {"copies": copies[name], "source_kind": source_kind, "chosen": chosen}
                 fit = fit_model(model, observed, graph, engine, count_copies_once=True, **asked)
-                fit, compared, changed = compare_fused(model, fit, observed, graph, engine)
-                result = complete(renew(model, **changed), fit, compared)
-                warn_of_findings(result)
-                models[name] = model.set_params(**changed)._adopt(result)
+                model, fit, compared = compare_fused(model, fit, observed, graph, engine)
+                models[name] = model._adopt(complete(model, fit, compared))
+                warn_of_findings(models[name].result_)
     return models, shared

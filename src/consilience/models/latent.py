@@ -13,7 +13,6 @@ from ..answers.items import Gold, Sequences
 from ..answers.previews import build_report
 from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
-from ..checks.register import complete
 from ..engines import Engine
 from ..errors import parameter_error, warn
 from ..inference.em import Estimates, Fit, decode_labels, run_em
@@ -44,6 +43,7 @@ from ..results.intervals import (
 from ..results.result import Course, FeatureResult, FitResult, Given
 from ..results.worker_report import list_disagreements
 from .base import FromResult, Model
+from .finishing import complete
 from .opening import open_with_kind
 
 

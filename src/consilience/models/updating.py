@@ -22,7 +22,7 @@ from ..answers.graph import Graph
 from ..answers.items import Gold, match_gold
 from ..answers.joining import NOTHING, Joined, drop_workers, grow, join_responses, read_further
 from ..answers.tables import open_frame
-from ..checks.register import compare_fused, complete, warn_of_findings
+from ..checks.register import warn_of_findings
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural
 from ..formats.reading import open_paths
@@ -41,6 +41,7 @@ from ..results.fitting import align, check_silence, fit_model
 from ..results.intervals import Sums
 from ..results.result import FitResult, FusionChecks, Given, Result
 from .base import Model
+from .finishing import compare_fused, complete
 from .latent import Earlier
 from .opening import open_answers
 
@@ -113,13 +114,13 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     r = observations.responses
     links = join_edges(model, r, graph)
     once = before.fusion_checks is not None or before.given.copies_count_once
-    changed: dict[str, Any] = {}
+    fitted: Model = model
     compared: FusionChecks | None = None
     with open_engine(engine) as opened:
         asked: dict[str, Any] = {"source_kind": before.given.source_kind, "chosen": before.given}
         fit = fit_model(model, observations, links, opened, count_copies_once=once, **asked)
         if before.fusion_checks is not None:
-            fit, compared, changed = compare_fused(model, fit, observations, links, opened)
+            fitted, fit, compared = compare_fused(model, fit, observations, links, opened)
 
     # What has changed: the items that were there, and have another label now.
     then, now = before.labels, fit.labels
@@ -148,10 +149,10 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         None if earlier is None or after is None else explain_move(earlier, after),
         roles,
     )
-    result = complete(renew(model, **changed), fit, compared, update)
+    result = complete(fitted, fit, compared, update)
     if compared is not None:
         warn_of_findings(result)
-    model.set_params(**changed)._adopt(result)
+    model.set_params(**fitted.get_params())._adopt(result)
 
 
 def join_batch(

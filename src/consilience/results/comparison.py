@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+from ..answers.answers import Answers
 from ..errors import plural
 from ..inference import STANDARD_ERRORS
 from ..kernels import Floats
@@ -419,7 +420,7 @@ class ScaleCheck:
 
 @dataclass(frozen=True)
 class SoftCheck:
-    """By what a way of fusing soft votes was chosen; see `consilience.checks.ways`.
+    """By what a way of fusing soft votes was chosen; see `consilience.comparisons.ways`.
 
     Attributes
     ----------
@@ -575,3 +576,9 @@ def describe_usual(weight: float) -> str:
     (' for edges of the usual weight (158)', '')
     """
     return "" if weight == 1 else f" for edges of the usual weight ({weight:.3g})"
+
+
+def are_soft(responses: Answers) -> bool:
+    """Whether there are soft votes, or answers that are spread over several labels."""
+    spread = responses.weight is not None and len(responses.votes()[0]) < responses.n_responses
+    return spread or responses.soft is not None

@@ -31,7 +31,7 @@ outlines drawn by a crowd .68; papers, songs and sentences up to .14; independen
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ from ..kernels import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit_model
 from ..results.result import FitResult, weigh_copies
+
+AnyLatent = TypeVar("AnyLatent", bound=LatentEstimator)
 
 # Vote shares of a smaller variance are the same but for rounding.
 LEAST_SHARE_VARIANCE = 1e-20
@@ -228,9 +230,9 @@ def learn_coupling_only(
 
 
 def limit_graph(
-    model: LatentEstimator, fit: FitResult, observations: Observations, graph: Graph, engine: Engine
-) -> tuple[FitResult, GraphCheck, dict[str, Any]]:
-    """A result of a field, what was found about the graph, and the parameters that were changed because of it.
+    model: AnyLatent, fit: FitResult, observations: Observations, graph: Graph, engine: Engine
+) -> tuple[AnyLatent, FitResult, GraphCheck]:
+    """A field and its fit, and what was found about the graph.
 
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
     items that nobody answered hear their neighbours; unless the user gave a coupling.
@@ -240,9 +242,8 @@ def limit_graph(
     known = replace(observations, responses=counted, features=None, log_prior=fit.given.log_prior)
     check = check_graph(model, fit, known, graph, engine)
     if not (check.sound and check.repeats_errors and model._learns_coupling):
-        return fit, check, {}
-    changed: dict[str, Any] = {"coupling": fit.coupling, "listeners": "unanswered"}
+        return model, fit, check
+    limited = renew(model, coupling=fit.coupling, listeners="unanswered")
     asked: dict[str, Any] = {"copies": fit.given.copies, "source_kind": fit.given.source_kind, "chosen": fit.given}
     asked["coupling_scores"] = fit.course.coupling_scores  # they tell where the coupling comes from
-    again = fit_model(renew(model, **changed), observations, graph, engine, count_copies_once=True, **asked)
-    return again, check, changed
+    return limited, fit_model(limited, observations, graph, engine, count_copies_once=True, **asked), check

@@ -49,11 +49,10 @@ from ..inference.workers.rows import shrink_rows
 from ..kernels import Floats
 from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from ..metrics.agreement import krippendorff_interval
-from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
+from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, are_soft
 from ..results.fitting import fit_model, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
 from ..results.result import FitResult, weigh_copies
-from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES_OF_RECORD = 20
