@@ -13,7 +13,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.answers.columns import Indices, lookup, to_column
-from consilience.answers.items import match_gold
+from consilience.answers.gold import match_gold
 from consilience.answers.previews import build_report
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
 from consilience.answers.tables import open_frame

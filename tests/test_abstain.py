@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.answers.items import match_gold
+from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import expect_from_votes, infer_posterior
 from consilience.inference.observations import Observations

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import consilience as cs
-from consilience.answers.items import match_gold
+from consilience.answers.gold import match_gold
 from consilience.answers.random_choices import hide_answers
 from consilience.comparisons.vote import (
     compare_with_vote,

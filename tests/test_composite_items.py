@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from command_line import run as invoke
 from consilience.answers.columns import join_texts, split_text
-from consilience.answers.items import match_features
+from consilience.answers.features import match_features
 
 PROMPTS, PAIRS, WORKERS = 6, ("a-b", "a|c"), ("ann", "bob", "eve")
 

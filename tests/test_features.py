@@ -11,7 +11,8 @@ import pytest
 from scipy.sparse import csr_matrix, save_npz
 
 import consilience as cs
-from consilience.answers.items import ItemPriors, match_features
+from consilience.answers.features import match_features
+from consilience.answers.item_priors import ItemPriors
 from consilience.errors import DataWarning, InputError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.estimator import renew

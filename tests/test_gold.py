@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Answers, DawidSkene
-from consilience.answers.items import match_gold
+from consilience.answers.gold import match_gold
 from consilience.answers.tables import open_frame
 from consilience.errors import DataWarning, InputError
 from effort import examples

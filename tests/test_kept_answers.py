@@ -11,7 +11,7 @@ import pytest
 
 import consilience as cs
 import model_files
-from consilience.answers.items import Sequences
+from consilience.answers.keys import Sequences
 from consilience.inference.estimator import renew
 
 PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses

@@ -1,4 +1,23 @@
-"""The data in memory (answers, blocks of them, gold, graphs, vocabularies), and the register of forms of tables.
+"""The data in memory, and the register of forms of tables.
+
+======================  ================================================================================
+`answers.py`            `Answers`, who said what about which item; the blocks that fits work on
+`keys.py`               which items there are: ids, or `Sequences` and positions
+`columns.py`            columns of values: distinct ones, missing ones, indices into vocabularies
+`classes.py`            labels and classes: how they are written, and their order
+`gold.py`               known labels (`Gold`)
+`item_priors.py`        probabilities of classes that are known of items before any answer
+`features.py`           numbers that describe items
+`matching.py`           which row of such a table is about which item
+`graph.py`              `Graph`, which items are neighbours
+`tables.py`             a `Table` of any frame library, whose columns play roles; `translate` uses the register
+`layouts.py`            forms of tables: a row per answer, a column per worker, and those of three platforms
+`soft_votes.py`         tables of probabilities
+`tagging.py`            tags of tokens, and which may follow which
+`joining.py`            answers that come later
+`random_choices.py`     random choices that depend on ids alone
+`previews.py`           tables and facts as text and HTML
+======================  ================================================================================
 
 A dialect is a form of table, in a file or in memory. It turns a table of that form into one with a row per answer, in
 which each role has its column. Most dialects are recognised by the names of the columns. A new one is a function in
@@ -10,15 +29,9 @@ when a table is first read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
-
-from ..errors import InputError, Sentence, listing, parameter_error
-
-if TYPE_CHECKING:
-    from .tables import Table
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 # For each role (item, worker, label, ...) the column that the user named for it, None where there is none.
 Names: TypeAlias = Mapping[str, str | None]
@@ -91,56 +104,3 @@ def list_names() -> list[str]:
     ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'wide']
     """
     return [LONG, *(dialect.name for dialect in DIALECTS)]
-
-
-def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] | str = ()) -> Table:
-    """A table with one row per answer.
-
-    Parameters
-    ----------
-    table : Table
-        In any form. One whose `format` is set already has one row per answer.
-    format : str or None
-        The name of its form; None: the one that is recognised, else one row per answer.
-    names : mapping
-        The columns that the user named.
-    ignore : str or sequence of str
-        Columns that are no workers.
-    """
-    ignored = [ignore] if isinstance(ignore, str) else ignore
-    if not isinstance(ignored, (list, tuple)):
-        raise parameter_error("ignore", "Answers.from_frame", "the name of a column, or a list of names", ignore)
-    table = replace(table, ignored=[*table.ignored, *ignored])
-    if format is None and table.format:
-        return table
-    if format is not None and not (isinstance(format, str) and format in list_names()):
-        known = ", ".join(map(repr, list_names()))
-        raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
-    if table.questions:
-        table = import_module(".layouts", __package__).take_question(table, names)
-    others = ("worker", "label", "sequence", "position", "weight")
-    by_answer = names.get("order") is not None or any(
-        names.get(role) is not None or table.find(role) is not None for role in others
-    )
-    lower = {str(name).lower() for name in table.names}
-    # Beside a column of labels, those of probabilities are called p(<class>).
-    may_be_soft = table.soft is not None or any(name.startswith("p(") for name in lower)
-    may_be_soft = may_be_soft or (names.get("label") is None and table.find_usual("label") is None)
-    for dialect in DIALECTS:
-        missing = [name for name in dialect.needed if name not in table.names]
-        if dialect.name == format and missing:
-            raise InputError(
-                f"{table.name} has no column {listing(missing)}, as {dialect.title} have. {table.list_columns()}.",
-                Sentence("Leave {format} out, or choose another.", format=format),
-                keyword="format",
-            )
-        is_like = not missing and any(str(name).startswith(dialect.prefix) for name in table.names)
-        is_like = is_like and not dialect.is_folder and not (dialect.by_item and by_answer)
-        is_like = is_like and not (dialect.one_of and lower.isdisjoint(dialect.one_of))
-        is_like = is_like and (may_be_soft or dialect.name != "soft")
-        if dialect.name == format or (format is None and is_like):
-            read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
-            translated: Table | None = read(table, names, format is not None)
-            if translated is not None:
-                return replace(translated, format=dialect.name)
-    return table

@@ -25,7 +25,7 @@ from ..errors import InputError, ParameterError, Sentence, join_names, listing, 
 from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import allocate, release_mapped, side_by_side
 from ..options import check, to_floats
-from . import MATRIX, translate
+from . import MATRIX
 from .classes import are_ranks, choose_classes, choose_spelling, doubt_silence, merge_spellings, spell_as, warn_of_slips
 from .columns import (
     MANY_VALUES,
@@ -46,11 +46,12 @@ from .columns import (
     split_ids,
     to_column,
 )
-from .items import Sequences, add_gold, count_items, encode_items, read_keys, read_times
+from .gold import add_gold
+from .keys import Sequences, count_items, encode_items, read_keys
 from .layouts import FILL_ANSWERS, drop_unlabelled, lay_out_matrix, read_entries, read_weights, resolve_duplicates
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, relabel, scale_votes
-from .tables import ROLES, WHOLE, find_columns, open_frame, read_names
+from .tables import ROLES, WHOLE, find_columns, open_frame, read_names, read_times, translate
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that two threads have
 # something to share at a hundred thousand answers.

@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import InputError, ManyQuestionsError, Sentence, listing, plural, quietly, shorten, warn_of
 from ..kernels import Floats
 from ..options import check
-from . import LONG, MATRIX, translate
+from . import LONG, MATRIX
 from .answers import Answers, keep_weights
 from .classes import extend_scale, warn_of_slips
 from .columns import (
@@ -40,9 +40,9 @@ from .columns import (
     to_column,
     unite,
 )
-from .items import count_items, join_keys, key_of
+from .keys import count_items, join_keys, key_of
 from .soft_votes import relabel
-from .tables import ROLES, Table, find_columns, is_table, key_roles, open_frame, plays
+from .tables import ROLES, Table, find_columns, is_table, key_roles, open_frame, plays, translate
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
 NOTHING: Indices = np.empty(0, np.int64)

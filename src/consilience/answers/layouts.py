@@ -56,7 +56,7 @@ from .columns import (
     to_column,
     to_values,
 )
-from .items import NAMED, Sequences, encode_items, key_of, read_keys
+from .keys import NAMED, Sequences, encode_items, key_of, read_keys
 from .tables import Table, build_frame, check_spread, read_column, read_distinct, read_figures, read_names, refuse_roles
 
 if TYPE_CHECKING:

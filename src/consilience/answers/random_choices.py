@@ -32,7 +32,7 @@ from ..kernels import Integers, Truths
 from ..limits import side_by_side
 from .answers import Answers
 from .columns import Indices, Values, to_column, to_values
-from .items import Sequences
+from .keys import Sequences
 
 Hashes = NDArray[np.uint64]
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v1 as nw
@@ -18,18 +19,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from ..errors import InputError, ParameterError, Sentence, first_line, listing, plural, shorten
+from ..errors import InputError, ParameterError, Sentence, first_line, listing, parameter_error, plural, shorten
 from ..kernels import Floats
 from ..limits import NUMBER, require_few, require_memory
 from ..options import COLUMN_ROLES, is_among, to_floats
+from . import DIALECTS, Names, list_names
 from .columns import (
     Column,
     Indices,
     Values,
     are_distinct,
+    decode_categories,
     find_missing,
+    find_present,
     is_missing,
     is_present,
+    is_text,
     join_parts,
     join_texts,
     spell_surrogates,
@@ -633,3 +638,95 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
         for name, entries in odd.items()
     }
     return pa.table({**columns, **texts})
+
+
+def read_times(table: Table, name: str) -> Floats:
+    """The column that says when answers were given, as numbers that can be sorted; NaN where it is not known.
+
+    Dates and times become seconds since 1970, those without a zone as if they were UTC. A text is one as ISO 8601
+    writes it.
+    """
+    column = table.read(name)
+    if isinstance(column, np.ndarray):  # times with a zone, or mixed types
+        column = pa.array([None if is_missing(entry) else str(entry) for entry in column.tolist()], pa.string())
+    column = decode_categories(column)
+    if is_text(column.type):
+        texts = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+    seconds = _to_seconds(column)
+    if seconds is None:
+        rows = find_present(column).tolist()
+        row = next((row for row in rows if _to_seconds(column.slice(row, 1)) is None), rows[0])
+        raise InputError(
+            f"Column {name!r} of {table.name} must say when answers were given, all in one way. Got "
+            f"{shorten(column[row].as_py())} at {table.locate(row)}.",
+            "Give numbers, a column of dates or times, or text as ISO 8601 writes it, such as 2024-05-17 or "
+            "2024-05-17T09:30:00.",
+            keyword="order",
+        )
+    order = np.array(seconds.to_numpy(zero_copy_only=False), np.float64)
+    order[np.isinf(order)] = np.nan
+    return order
+
+
+def _to_seconds(column: pa.Array) -> pa.Array | None:
+    """Numbers as they are, and dates and times as seconds since 1970; None for anything else."""
+    kinds = pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+    for kind in () if pa.types.is_boolean(column.type) else kinds:
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            times = pc.cast(column, kind, safe=False)
+            return times if kind == pa.float64() else pc.divide(pc.cast(pc.cast(times, pa.int64()), pa.float64()), 1e6)
+    return None
+
+
+def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] | str = ()) -> Table:
+    """A table with one row per answer.
+
+    Parameters
+    ----------
+    table : Table
+        In any form. One whose `format` is set already has one row per answer.
+    format : str or None
+        The name of its form; None: the one that is recognised, else one row per answer.
+    names : mapping
+        The columns that the user named.
+    ignore : str or sequence of str
+        Columns that are no workers.
+    """
+    ignored = [ignore] if isinstance(ignore, str) else ignore
+    if not isinstance(ignored, (list, tuple)):
+        raise parameter_error("ignore", "Answers.from_frame", "the name of a column, or a list of names", ignore)
+    table = replace(table, ignored=[*table.ignored, *ignored])
+    if format is None and table.format:
+        return table
+    if format is not None and not (isinstance(format, str) and format in list_names()):
+        known = ", ".join(map(repr, list_names()))
+        raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
+    if table.questions:
+        table = import_module(".layouts", __package__).take_question(table, names)
+    others = ("worker", "label", "sequence", "position", "weight")
+    by_answer = names.get("order") is not None or any(
+        names.get(role) is not None or table.find(role) is not None for role in others
+    )
+    lower = {str(name).lower() for name in table.names}
+    # Beside a column of labels, those of probabilities are called p(<class>).
+    may_be_soft = table.soft is not None or any(name.startswith("p(") for name in lower)
+    may_be_soft = may_be_soft or (names.get("label") is None and table.find_usual("label") is None)
+    for dialect in DIALECTS:
+        missing = [name for name in dialect.needed if name not in table.names]
+        if dialect.name == format and missing:
+            raise InputError(
+                f"{table.name} has no column {listing(missing)}, as {dialect.title} have. {table.list_columns()}.",
+                Sentence("Leave {format} out, or choose another.", format=format),
+                keyword="format",
+            )
+        is_like = not missing and any(str(name).startswith(dialect.prefix) for name in table.names)
+        is_like = is_like and not dialect.is_folder and not (dialect.by_item and by_answer)
+        is_like = is_like and not (dialect.one_of and lower.isdisjoint(dialect.one_of))
+        is_like = is_like and (may_be_soft or dialect.name != "soft")
+        if dialect.name == format or (format is None and is_like):
+            read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
+            translated: Table | None = read(table, names, format is not None)
+            if translated is not None:
+                return replace(translated, format=dialect.name)
+    return table

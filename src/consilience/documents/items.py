@@ -20,7 +20,8 @@ from urllib.parse import quote
 import numpy as np
 
 from ..answers.columns import spell_surrogates, to_values
-from ..answers.items import key_of, match_column
+from ..answers.keys import key_of
+from ..answers.matching import match_column
 from ..engines import open_engine
 from ..errors import InputError, join_names, plural, to_sentence
 from ..formats.masks import shrink_picture

@@ -29,7 +29,8 @@ from ..answers.columns import (
     objects,
     plain_labels,
 )
-from ..answers.items import Gold, find_label, match_column, match_gold, match_items, open_gold
+from ..answers.gold import Gold, find_label, match_gold
+from ..answers.matching import match_column, match_items, open_gold
 from ..answers.tables import key_roles, open_frame, read_figures
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing, plural, shorten

@@ -24,7 +24,9 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.items import KEY_REMEDY, find_classes, find_label, open_gold, read_positions
+from ..answers.gold import find_classes, find_label
+from ..answers.keys import read_positions
+from ..answers.matching import KEY_REMEDY, open_gold
 from ..answers.tables import Table, is_table, key_roles, open_frame, read_figures
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of

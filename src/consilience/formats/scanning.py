@@ -26,12 +26,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..answers import DIALECTS, translate
+from ..answers import DIALECTS
 from ..answers.answers import Answers, Budget
 from ..answers.columns import decode_categories, encode_sorted, split_names, to_column
 from ..answers.joining import leave_out, read_blocked
 from ..answers.layouts import warn_of_missing
-from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame
+from ..answers.tables import WHOLE, Table, find_columns, key_roles, open_frame, translate
 from ..errors import InputError, MissingDependencyError, ParameterError, Sentence, about, first_line, parameter_error
 from ..kinds.tags import ONE_HOT, Tags, check_separator, find_separators
 from ..limits import available_memory, open_mapped

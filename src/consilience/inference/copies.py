@@ -57,7 +57,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
 from ..answers.answers import Answers
-from ..answers.items import Gold
+from ..answers.gold import Gold
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..kernels import NEARLY_ZERO, Floats

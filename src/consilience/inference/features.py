@@ -1,7 +1,7 @@
 r"""Items with features: a classifier that has learned from the fused labels is the prior of each item.
 
 The classifier says g_nk, the probability of class k for item n by its features. It takes the place of an item's prior
-(see `consilience.answers.items`), and learns from the posteriors q of the fit (Raykar et al., 2010):
+(see `consilience.answers.item_priors`), and learns from the posteriors q of the fit (Raykar et al., 2010):
 
 1. The model is fitted without features.
 2. A round or several: (a) a classifier is trained on q, and judges the items; (b) EM continues with its probabilities
@@ -62,7 +62,7 @@ from scipy.special import softmax
 
 from ..answers.answers import Answers
 from ..answers.columns import Values
-from ..answers.items import ItemPriors, class_shares
+from ..answers.item_priors import ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..engines import one_thread
 from ..errors import DataWarning, MissingDependencyError, listing, plural, warn

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.items import Gold
+from ..answers.gold import Gold
 from ..answers.random_choices import count_units, hide_answers, sample_items
 from ..errors import ParameterError, plural
 from ..kernels import NEARLY_ZERO, Floats

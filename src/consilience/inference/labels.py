@@ -21,7 +21,7 @@ from ..answers.answers import NO_VOTES, Answers, cut_blocks
 from ..answers.classes import are_ranks, to_numbers
 from ..answers.columns import Values
 from ..answers.graph import Graph
-from ..answers.items import Sequences
+from ..answers.keys import Sequences
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..engines import Engine
 from ..errors import ParameterError, Sentence, listing

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ..answers.answers import NO_VOTES, Answers, Block, cut_blocks
 from ..answers.columns import Values, lookup, to_column
-from ..answers.items import Features, Gold, ItemPriors, add_priors
+from ..answers.features import Features
+from ..answers.gold import Gold
+from ..answers.item_priors import ItemPriors, add_priors
 from ..answers.random_choices import hash_ids
 from ..kernels import Floats, Integers, freeze
 from ..kinds.base import TABLE, AnyKind

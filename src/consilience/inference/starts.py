@@ -17,7 +17,7 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.columns import lookup, to_column
-from ..answers.items import find_classes
+from ..answers.gold import find_classes
 from ..answers.random_choices import hash_ids
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze

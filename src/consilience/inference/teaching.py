@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.items import Gold
+from ..answers.gold import Gold
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..errors import ParameterError, Sentence, plural
 from ..kernels import Floats

@@ -22,8 +22,8 @@ import pyarrow as pa
 from ..answers.answers import Answers
 from ..answers.classes import are_measured
 from ..answers.columns import Column, Indices, Values, to_column
+from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..answers.items import LEAVE_OUT, find_strange
 from ..answers.layouts import LAYOUTS
 from ..errors import Sentence, listing, plural, shorten, warn_of
 

@@ -36,7 +36,7 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.items import Sequences
+from ..answers.keys import Sequences
 from ..answers.tables import Table, build_frame, is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats

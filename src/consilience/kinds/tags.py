@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers import translate
 from ..answers.answers import Answers
 from ..answers.columns import (
     VERY_MANY,
@@ -34,8 +33,9 @@ from ..answers.columns import (
     to_values,
     tuples_to_ids,
 )
-from ..answers.items import Sequences, encode_items, open_gold, read_keys
-from ..answers.tables import ALIASES, Table, build_frame, find_columns, is_table, open_frame, read_distinct
+from ..answers.keys import Sequences, encode_items, read_keys
+from ..answers.matching import open_gold
+from ..answers.tables import ALIASES, Table, build_frame, find_columns, is_table, open_frame, read_distinct, translate
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import NEARLY_ZERO, Floats, Truths
 from ..limits import require_few, require_memory

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from ..answers import translate
 from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.tables import ROLES, open_frame
+from ..answers.tables import ROLES, open_frame, translate
 from ..answers.tagging import looks_iob2
 from ..checks.register import warn_of_findings
 from ..comparisons.ways import COMPARED_TOL, check_scale, check_ways, give_ranks, order_levels

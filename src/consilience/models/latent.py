@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.items import Gold, Sequences
+from ..answers.keys import Sequences
 from ..answers.previews import build_report
 from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Indices, lookup, to_column
+from ..answers.gold import Gold, match_gold
 from ..answers.graph import Graph
-from ..answers.items import Gold, match_gold
 from ..answers.joining import NOTHING, Joined, drop_workers, grow, join_responses, read_further
 from ..answers.tables import open_frame
 from ..checks.register import warn_of_findings

@@ -13,8 +13,9 @@ from scipy.stats import t as student
 from ..answers.answers import Answers
 from ..answers.classes import to_number, to_numbers
 from ..answers.columns import Column, Values, is_present, name_composite, objects, to_column, to_values
-from ..answers.items import find_label, match_gold, open_gold
+from ..answers.gold import find_label, match_gold
 from ..answers.joining import join_responses
+from ..answers.matching import open_gold
 from ..answers.previews import build_report, round_figures
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import BACKENDS, build_frame

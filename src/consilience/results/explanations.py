@@ -40,7 +40,7 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.columns import name_composite, to_column, tuples_to_ids
-from ..answers.items import key_of
+from ..answers.keys import key_of
 from ..answers.previews import frame_html, html_table, paragraph, text_table, to_word
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten

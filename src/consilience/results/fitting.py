@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers, empty_responses
 from ..answers.classes import find_by_value
 from ..answers.columns import lookup, to_column
+from ..answers.gold import match_gold
 from ..answers.graph import Graph
-from ..answers.items import match_gold
 from ..engines import Engine, open_engine
 from ..errors import DataWarning, InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn
 from ..inference.copies import find_groups
@@ -54,7 +54,8 @@ def make_observations(
     model._check()
     observations, has_content = None if answers is None else Observations(answers, kind=kind), False
     if features is not None or item_prior is not None:
-        from ..answers import items
+        from ..answers.features import list_items, match_features
+        from ..answers.item_priors import ItemPriors, class_shares, match_item_prior, vote_shares_by_item
         from ..formats.sources import open_item_data
 
         has_content = True
@@ -73,7 +74,7 @@ def make_observations(
         features = None if features is None else open_item_data(features, "features")
     if observations is None:
         assert before is not None
-        names, keys = before.names, items.list_items(features, in_sequences="sequence" in before.labels.keys)
+        names, keys = before.names, list_items(features, in_sequences="sequence" in before.labels.keys)
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
         observations = Observations(r.scaled_as(names.classes, names.positions))
     r = model._prepare(observations.responses)
@@ -83,11 +84,11 @@ def make_observations(
         observations = observations.with_classes(before.names.classes)
     r = observations.responses
     if item_prior is not None:
-        priors = items.match_item_prior(open_item_data(item_prior, "item_prior"), r)
-        shares = items.class_shares(priors, items.vote_shares_by_item(r)) if before is None else before.prior
+        priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
+        shares = class_shares(priors, vote_shares_by_item(r)) if before is None else before.prior
         observations = observations.with_priors(priors, shares)
     if features is not None:
-        given = items.match_features(features, r)
+        given = match_features(features, r)
         if before is None:
             observations = replace(observations, features=given)
         else:
@@ -97,7 +98,7 @@ def make_observations(
                 classifier = feature_result.classifier
                 assert classifier is not None
                 observations = observations.with_priors(
-                    items.ItemPriors(given.item, classifier.find_priors(rows)), classifier.shares
+                    ItemPriors(given.item, classifier.find_priors(rows)), classifier.shares
                 )
     classes = r.classes if before is None else before.names.classes
     check("teach", teach, type(model).__name__)

@@ -95,8 +95,8 @@ from scipy.special import betaincinv, entr, stdtrit
 
 from ..answers.answers import Answers
 from ..answers.columns import Indices
+from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.items import Gold
 from ..inference import NORMAL_95, TAILS_95
 from ..inference.cells import sum_by
 from ..inference.em import Estimates, Problem

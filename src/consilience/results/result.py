@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
+from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.items import Gold
 from ..engines import Engine, open_engine
 from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Estimates, Names, expect_from_votes

@@ -41,7 +41,7 @@ from ..answers.columns import (
     to_values,
 )
 from ..answers.graph import Graph
-from ..answers.items import Sequences
+from ..answers.keys import Sequences
 from ..answers.tables import BACKENDS
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..answers.answers import Answers
 from ..answers.columns import Indices, Values
 from ..answers.graph import Graph
-from ..answers.items import Sequences
+from ..answers.keys import Sequences
 from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
-from ...answers.items import Sequences
+from ...answers.keys import Sequences
 from ...errors import ParameterError
 from ...kernels import Floats, Integers, freeze
 from ..distributions import Distributions
