@@ -71,6 +71,13 @@ def test_codes_are_in_order_of_appearance(name, by_size):
         assert values[codes].tolist() == column.to_pylist()
 
 
+def test_chunks_are_put_together(by_size):
+    chunks = [np.arange(5), np.array([], np.int64), np.arange(7) - 2**62, np.arange(3)]
+    column = vocabulary.to_column(pa.chunked_array(list(map(pa.array, chunks))))
+    assert isinstance(column, pa.Int64Array)
+    assert column.to_pylist() == np.concatenate(chunks).tolist()
+
+
 def test_orders_are_stable(by_size):
     keys = np.random.default_rng(7).integers(0, 70, 3000).astype(np.int32)
     order, offsets = order_by(keys, 75)

@@ -94,7 +94,7 @@ def to_column(values: Any, what: str = "The data") -> Column:
         if pa.types.is_dictionary(kind) and kind.ordered and not share_categories(values.chunks):
             values = values.cast(pa.dictionary(kind.index_type, kind.value_type))
         try:
-            array = values.chunk(0) if values.num_chunks == 1 else values.unify_dictionaries().combine_chunks()
+            array = values.chunk(0) if values.num_chunks == 1 else _combine(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # categories that are lists, missing, or too many
             array = pa.array(values.to_pylist(), kind.value_type)
     else:
@@ -127,6 +127,22 @@ def to_column(values: Any, what: str = "The data") -> Column:
             f"{what} must not hold times that Python cannot hold, such as nanoseconds.", "Write them as text."
         ) from error
     return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(kind) else array  # -0.0 is 0.0
+
+
+def _combine(column: pa.ChunkedArray) -> pa.Array:
+    """The chunks in one array; many whole numbers are copied in threads."""
+    n = len(column)
+    if n < MANY_VALUES or not pa.types.is_integer(column.type) or column.null_count:
+        return column.unify_dictionaries().combine_chunks()
+    numbers = np.empty(n, column.type.to_pandas_dtype())
+    ends = np.cumsum([len(chunk) for chunk in column.chunks]).tolist()
+
+    def copy(start: int, stop: int) -> None:
+        for chunk, end in zip(column.chunks[start:stop], ends[start:stop], strict=True):
+            numbers[end - len(chunk) : end] = chunk.to_numpy()
+
+    side_by_side(copy, len(ends), share_of(len(ends), n))
+    return pa.array(numbers)
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:

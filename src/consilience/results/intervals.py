@@ -654,10 +654,18 @@ def find_vote_intervals(
     """
     n_items, variance = len(shares), np.zeros(len(prior))
     size = ITEMS_AT_ONCE if sequences is None else n_items
-    for first in range(0, n_items, size):
-        away = shares[first : first + size] - prior
-        away = away if sequences is None else sum_sequences(away, sequences)
-        variance += np.einsum("nk,nk->k", away, away) / n_items**2
+
+    def sum_up(start: int, stop: int) -> list[Floats]:
+        """The sums of squares over runs of items, one by one."""
+        sums = []
+        for number in range(start, stop):
+            away = shares[number * size : (number + 1) * size] - prior
+            away = away if sequences is None else sum_sequences(away, sequences)
+            sums.append(np.einsum("nk,nk->k", away, away))
+        return sums
+
+    for part in chain.from_iterable(side_by_side(sum_up, -(-n_items // max(size, 1)), 4)):
+        variance += part / n_items**2
     if sequences is not None:
         variance *= few_units(len(sequences) - 1)
     expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
