@@ -228,9 +228,9 @@ class Reading:
         pass
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (KeyError, TypeError, ValueError, AttributeError, IndexError)) and not isinstance(
-            error, ConsilienceError
-        ):
+        if isinstance(
+            error, (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+        ) and not isinstance(error, ConsilienceError):
             raise InputError(
                 f"{self.file}, line {self.line}: this is not as {self.title} writes it ({type(error).__name__}: "
                 f"{first_line(error)}): {shorten(self.record)}.",
@@ -274,7 +274,7 @@ class Log:
         self.keys: dict[Key, int] = {}
         self.contents: list[str | None] = []
         # Each time that an item comes up: the item, and when.
-        self.turns, self.times = array("q"), list[Any]()
+        self.turns, self.times, self.turn = array("q"), list[Any](), -1
         # Of each answer: its turn, who gave it (name, source, whether a person, question), and what was said.
         self.at, self.voices, self.said = array("q"), array("q"), array("q")
         self.who: dict[tuple[str, str, bool, str], int] = {}
@@ -288,38 +288,47 @@ class Log:
         item = self.keys.setdefault(key, len(self.keys))
         if item == len(self.contents):
             self.contents.append(content)
+        self.turn = len(self.turns)
         self.turns.append(item)
         self.times.append(time or None)
 
     def add(self, name: str, value: Any, source: str = "", human: bool = False, question: str = "") -> None:
         """Take a score of the item, a value or one for each of several questions; and whether a person gave it."""
-        kind = type(value)
-        if kind is dict:
-            for asked, each in value.items():
-                self.add(name, each, source, human, str(asked))
-            return
-        if kind is list:
-            value = tuple(map(str, value)) if question else None
-        elif kind not in _KINDS or value == "":
-            value = None
-        code = None if value is None else self.codes.get((kind, value))
-        if code is None:
-            if value is None or (kind is float and not math.isfinite(value)):
-                self.miss(name, "several values" if kind is list else "no value", source)
+        try:
+            code = self.codes[type(value), value]
+        except (KeyError, TypeError):  # it is new, or a list or an object
+            if type(value) is dict:
+                for asked, each in value.items():
+                    self.add(name, each, source, human, str(asked))
                 return
-            is_whole = kind is float and value.is_integer()
-            known = len(self.vocabulary) if not is_whole else self.codes.get((int, int(value)), len(self.vocabulary))
-            code = self.codes[kind, value] = known
-            if code == len(self.vocabulary):
-                self.vocabulary.append(int(value) if is_whole else value)
-                if is_whole:
-                    self.codes[int, int(value)] = code
+            found = self._encode(value, bool(question))
+            if found is None:
+                self.miss(name, "several values" if type(value) is list else "no value", source)
+                return
+            code = found
         voice = self.who.get((name, source, human, question))
         if voice is None:
             voice = self.who[name, source, human, question] = len(self.who)
-        self.at.append(len(self.turns) - 1)
+        self.at.append(self.turn)
         self.voices.append(voice)
         self.said.append(code)
+
+    def _encode(self, value: Any, may_be_set: bool) -> int | None:
+        """The code of a value, None if it is missing. Whole numbers are the same as integers and as floats."""
+        kind = type(value)
+        if kind is list and may_be_set:
+            value = tuple(map(str, value))
+        elif kind not in _KINDS or value == "" or (kind is float and not math.isfinite(value)):
+            return None
+        elif kind is float and value.is_integer():
+            code = self._encode(int(value), may_be_set)
+            assert code is not None
+            self.codes[kind, value] = code
+            return code
+        code = self.codes.setdefault((kind, value), len(self.vocabulary))
+        if code == len(self.vocabulary):
+            self.vocabulary.append(value)
+        return code
 
     def miss(self, name: str, reason: str, source: str = "") -> None:
         """Count what somebody failed to say."""
@@ -342,7 +351,7 @@ class Log:
         items = turns[at]
         judges, asked, texts = self._name_questions(apart)
         questions = sorted(set(asked))
-        names = ["label"] if len(questions) == 1 else questions
+        names = ["label"] if len(questions) == 1 else [spell_surrogates(each) for each in questions]
         columns = {part: make_column([key[n] for key in self.keys]) for n, part in enumerate(self.parts)}
         item = [part for n, part in enumerate(self.parts) if not n or len(columns[part].unique()) > 1]
         taken = {*columns, "time", "worker", "gold", "human"} & {*names}
@@ -424,7 +433,8 @@ def make_column(values: Sequence[Any]) -> pa.Array:
     kinds = {*map(type, values)} - {type(None)}
     if list in kinds:
         cells = [each if each is None or isinstance(each, list) else [each] for each in values]
-        return pa.array([None if each is None else [str(one) for one in each] for each in cells], pa.list_(pa.string()))
+        texts = [None if each is None else [spell_surrogates(str(one)) for one in each] for each in cells]
+        return pa.array(texts, pa.list_(pa.string()))
     if len(kinds) > 1 and not kinds <= {int, float}:
         values = [None if each is None else str(each) for each in values]
     try:
