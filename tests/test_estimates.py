@@ -254,6 +254,23 @@ def test_means_of_levels_and_numbers(fused):
         cs.estimate(table, {"item": np.arange(50), "score": np.full(50, 2.5)})
 
 
+@pytest.mark.robust
+def test_intervals_hold_where_the_fit_learned_from_the_known_labels():
+    held = []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        truth = rng.choice(3, 600, p=rng.dirichlet(np.full(3, 3.0)))
+        right = rng.random((600, 3)) < rng.uniform(0.5, 0.8, 3)
+        answers = cs.Answers.from_matrix(
+            np.where(right, truth[:, None], rng.integers(0, 3, (600, 3))), classes=[0, 1, 2]
+        )
+        for _ in range(8):
+            known = {item: int(truth[item]) for item in rng.choice(600, 100, replace=False).tolist()}
+            for row in cs.DawidSkene().fit(answers, gold=known).estimate().rows:
+                held.append(row["low"] <= np.mean(truth == row["of"]) <= row["high"])
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
 def test_a_judge_need_not_name_every_class():
     truth = np.where(np.arange(300) % 3 == 0, "no", "yes")
     said = {"item": np.arange(300), "judge": ["one"] * 300, "verdict": ["yes"] * 300}
