@@ -98,7 +98,10 @@ PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 
 
 def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
-    """The groups of workers who copy each other, each by their indices, in the order of their first members."""
+    """The groups of workers who copy each other, each by their indices, in the order of their first members.
+
+    Where pairs agree suspiciously often, EM is fitted to answers and to halves of them, by which pairs are judged.
+    """
     by_kind = observations.kind.find_copies(observations.responses)
     if by_kind is not None:
         return by_kind

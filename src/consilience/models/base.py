@@ -146,6 +146,9 @@ class Model(Fitted[Result], LabelEstimator):
     ) -> Self:
         """Learn labels and how workers answer, from the answers and from what is known of the items.
 
+        Unlike `fuse`, `fit` counts each of several workers who copy each other in full, and compares the fit with
+        nothing.
+
         Parameters
         ----------
         responses : Answers, Spans, Masks or table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -16,16 +17,16 @@ from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
 from ..engines import Engine
 from ..errors import parameter_error, warn
-from ..inference.em import Estimates, Fit, decode_labels, run_em
+from ..inference.em import Estimates, Fit, Problem, decode_labels
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
 from ..inference.hidden_answers import CouplingScore, raise_where
 from ..inference.labels import choose_labels
 from ..inference.observations import MOST_ANSWERS, Observations
 from ..inference.starts import fixed_prior, given_pair
-from ..inference.structures import Independent, StructureParameters
+from ..inference.structures import Independent
 from ..inference.teaching import compare_logs, learn_from_known, list_lessons
-from ..kernels import Floats
+from ..kernels import Floats, Truths
 from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from ..options import is_whole as is_whole_number
 from ..results.calibration import Calibrated, calibrate, find_raised, find_span_confidence
@@ -33,6 +34,7 @@ from ..results.chance import measure_by_others
 from ..results.conclusion import conclude
 from ..results.fitting import make_result
 from ..results.intervals import (
+    Intervals,
     Sums,
     are_checked,
     find_intervals,
@@ -118,9 +120,7 @@ class LatentModel(Model, LatentEstimator):
         problem = plan.problem
 
         # The loop, from every start.
-        fits: dict[str, Fit] = {}
-        for name, start in plan.starts.items():
-            fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
+        fits = {name: self._run(problem, start) for name, start in plan.starts.items()}
         best = self._choose(problem, fits)
         stopped = None if best.converged else explain_stop(self)
         if stopped is not None:
@@ -132,8 +132,7 @@ class LatentModel(Model, LatentEstimator):
 
         # One pass over the answers. Matrices that were given have learned from no item.
         leaves_out = self.calibration != "none" and self.max_iter > 0
-        about = observations, problem, parameters, statistics, inputs
-        conclusion = conclude(*about, leaves_out, past)
+        conclusion = conclude(observations, problem, parameters, statistics, inputs, leaves_out, past)
         posterior, left_out, sums = conclusion.posterior, conclusion.left_out, conclusion.sums
         estimates = replace(estimates, cells=problem.workers.tabulate(r, posterior))
 
@@ -143,19 +142,11 @@ class LatentModel(Model, LatentEstimator):
         calibrated = calibrate(self, observations, problem, best, posterior, left_out, opinion, before)
         power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
         items = sample_items(r, MOST_ANSWERS, self.seed)
-        sampled = left_out[items]
+        sampled = left_out[items]  # before it is raised
         # In place, since a further array of all posteriors would take much memory.
         reported = left_out if leaves_out or power == 1 else posterior.copy()
         codes = np.empty(r.n_items, np.int64)
-
-        def report(start: int, stop: int) -> None:
-            for first in range(start, stop, ITEMS_AT_ONCE):
-                run = slice(first, min(first + ITEMS_AT_ONCE, stop))
-                if power != 1:
-                    reported[run] = raise_where(changed[run], reported[run], power)
-                codes[run] = choose_labels(reported[run], self.label_by)
-
-        side_by_side(report, r.n_items)
+        side_by_side(partial(choose_part, reported, codes, changed, power, self.label_by), r.n_items)
 
         # What known labels teach: where items hang together, as evidence that each brings to its sequence.
         teaching, taught = None, problem
@@ -178,14 +169,7 @@ class LatentModel(Model, LatentEstimator):
 
         intervals = find_intervals(r, sums, items, posterior, codes, inputs, sampled, reported, calibrated)
         if plan.apart is not None:
-            # A field may lead small classes to adopt their neighbours' label, and would not know of it.
-            apart, alone = plan.apart
-            without = Estimates.of(apart, alone.parameters, alone.statistics)
-            known = gather_inputs(observations, apart, without, alone.parameters.prior, is_given)
-            by_answers = conclude(observations, apart, alone.parameters, alone.statistics, known, False)
-            low, high = find_share_intervals(by_answers.sums, known, invert_scores(r, by_answers.sums, known))
-            ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
-            intervals = intervals._replace(prior=np.stack(ends))
+            intervals = include_answers_alone(intervals, observations, *plan.apart, is_given)
         spans = None
         if self._is_chain and are_tags(r.classes):
             sequence = cast(Sequences, r.sequences).of_items()
@@ -205,7 +189,7 @@ class LatentModel(Model, LatentEstimator):
             plan.coupling_scores if coupling_scores is None else coupling_scores,
         )
         # What others say of each worker. The answers of earlier batches are gone.
-        by_others: dict[str, Any] = {}
+        coupling, by_others = getattr(parameters.structure, "coupling", None), dict[str, Any]()
         if not given.n_batches:
             by_others |= measure_by_others(problem.workers, conclusion.counts, conclusion.pairs)
         return make_result(
@@ -227,15 +211,14 @@ class LatentModel(Model, LatentEstimator):
             seed=self.seed,
             calibrated=calibrated,
             teaching=teaching,
-            coupling=self._report_coupling(parameters.structure, graph),
+            coupling=None if coupling is None else self._report_coupling(coupling, graph),
             span_confidence=spans,
             feature_result=None if feature_fit is None else summarise_features(feature_fit, posterior, codes),
             **by_others,
         )
 
-    def _report_coupling(self, structure: StructureParameters, graph: Graph | None) -> float | None:  # noqa: ARG002
-        """The coupling of neighbours; None for items that do not hang together."""
-        coupling: float | None = getattr(structure, "coupling", None)
+    def _report_coupling(self, coupling: float, graph: Graph | None) -> float:  # noqa: ARG002
+        """The coupling of neighbours in the unit in which it is reported."""
         return coupling
 
     @property
@@ -318,6 +301,32 @@ class StreamingModel(LatentModel):
     def _describe(self) -> str:
         n_batches = self.result_.given.n_batches
         return super()._describe() + (f"; the last of {n_batches:,} batches" if n_batches > 1 else "")
+
+
+def choose_part(
+    reported: Floats, codes: NDArray[np.int64], changed: Truths, power: float, label_by: str, start: int, stop: int
+) -> None:
+    """Raise probabilities to a power, in place, and choose the labels, of items from `start` to `stop`."""
+    for first in range(start, stop, ITEMS_AT_ONCE):
+        run = slice(first, min(first + ITEMS_AT_ONCE, stop))
+        if power != 1:
+            reported[run] = raise_where(changed[run], reported[run], power)
+        codes[run] = choose_labels(reported[run], label_by)
+
+
+def include_answers_alone(
+    intervals: Intervals, observations: Observations, problem: Problem, fit: Fit, prior_is_known: bool
+) -> Intervals:
+    """Intervals of class shares that hold those of a fit without the graph.
+
+    A field may lead small classes to adopt their neighbours' label, and would not know of it.
+    """
+    estimates = Estimates.of(problem, fit.parameters, fit.statistics)
+    inputs = gather_inputs(observations, problem, estimates, fit.parameters.prior, prior_is_known)
+    sums = conclude(observations, problem, fit.parameters, fit.statistics, inputs, leaves_out=False).sums
+    low, high = find_share_intervals(sums, inputs, invert_scores(observations.responses, sums, inputs))
+    ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
+    return intervals._replace(prior=np.stack(ends))
 
 
 def summarise_features(feature_fit: FeatureFit, posterior: Floats, codes: NDArray[np.int64]) -> FeatureResult:

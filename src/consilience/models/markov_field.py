@@ -174,12 +174,10 @@ class MarkovField(LatentModel):
         # Neighbours would tell an item's label to the classifier that judges it.
         return fit_independent_items(self._make_problem(observations, graph, engine), self._run)
 
-    def _report_coupling(self, structure: StructureParameters, graph: Graph | None) -> float | None:
-        coupling, weights = super()._report_coupling(structure, graph), cast(Graph, graph).weights
-        if self.coupling != "paper" or coupling is None or not len(weights):
-            return coupling
+    def _report_coupling(self, coupling: float, graph: Graph | None) -> float:
+        weights = cast(Graph, graph).weights
         # By the paper's rule couplings are weights of the graph, and that of the mean edge is reported.
-        return coupling * float(weights.mean())
+        return coupling * float(weights.mean()) if self.coupling == "paper" and len(weights) else coupling
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""

@@ -47,6 +47,7 @@ class Conclusion(NamedTuple):
     ----------
     posterior, left_out : array (N, K)
         Posteriors of the fit, and those that leave each item out; the same array where nothing was learned from items.
+        Models with a hidden truth then raise `left_out` to a power in place: it becomes what is reported.
     sums : Sums
         What intervals are made of; with earlier batches of a stream.
     counts, pairs : array
@@ -70,7 +71,7 @@ class Task(NamedTuple):
     without: LeftOut | None  # None where nothing was learned from items
     relaxed: StructureParameters
     unsaid: tuple[int, ...]
-    known: tuple[Floats, Floats | None] | None  # posteriors of a network
+    network: tuple[Floats, Floats | None] | None  # its posteriors, which are inferred before
     right: Floats  # (M, K)
     judged: Truths  # (N,)
     meant: Truths  # (K,)
@@ -102,10 +103,10 @@ def conclude(
         Sums over the earlier batches of a stream.
     """
     r, workers, n_classes = observations.responses, problem.workers, len(inputs.prior)
-    known = None
+    network = None
     if parameters.structure.takes_all:
         posterior = problem.infer(parameters)
-        known = posterior, infer_left_out(problem, parameters, statistics, posterior) if leaves_out else None
+        network = posterior, infer_left_out(problem, parameters, statistics, posterior) if leaves_out else None
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
@@ -125,7 +126,7 @@ def conclude(
         None if counted is None else LeftOut(counted, np.empty((0, n_classes))),
         problem.structure.for_left_out(parameters.structure),
         problem.unsaid,
-        known,
+        network,
         inputs.right,
         inputs.judged,
         meant,
@@ -178,7 +179,7 @@ def conclude_block(block: Block, task: Task) -> tuple[Floats, Floats, list[RowCo
     from ..kernels.answers import sum_chances
 
     run, workers = slice(block.first_item, block.first_item + block.n_items), task.workers
-    if task.known is None:
+    if task.network is None:
         posterior = infer_block(block, task.factors, task.structure)[0]
         left_out = posterior
         if task.without is not None:
@@ -186,8 +187,8 @@ def conclude_block(block: Block, task: Task) -> tuple[Floats, Floats, list[RowCo
             task.relaxed.infer_block(block, left_out)
             left_out = keep_unsaid(left_out, posterior, task.unsaid)
     else:
-        posterior = np.ascontiguousarray(task.known[0][run])
-        left_out = posterior if task.known[1] is None else task.known[1][run]
+        posterior = np.ascontiguousarray(task.network[0][run])
+        left_out = posterior if task.network[1] is None else task.network[1][run]
 
     # Who gave the answers of each row, and which class it means.
     n_classes, n_rows = posterior.shape[1], len(block.rows)

@@ -207,17 +207,17 @@ def make_result(
     r = observations.responses
     known = None if observations.gold is None else observations.gold.find_kept(codes)
     # A function with one label, whose silence is ignored, seems to say it by chance.
-    nobody_is_silent = r.sequences is not None or given.answers is None or given.answers.silence_doubt is None
-    about = r.key_columns(), r.classes, r.positions, codes, posterior, uncalibrated
+    chance_is_told = r.sequences is not None or given.answers is None or given.answers.silence_doubt is None
+    labels = Labels(r.key_columns(), r.classes, r.positions, codes, posterior, uncalibrated, known, rule, checked)
     return FitResult(
         model=model,
         names=Names(r.workers, r.labels, r.classes, r.normalised, r.positions),
         backend=r.backend,
         n_answers=n_earlier + r.votes_per_worker(),
         given=given._replace(log_prior=observations.log_prior, has_priors=observations.log_prior is not None),
-        labels=Labels(*about, known=known, rule=rule, shown=checked),
+        labels=labels,
         checked=checked,
-        chance=chance if nobody_is_silent else None,
+        chance=chance if chance_is_told else None,
         kind=observations.kind,
         **further,
     )

@@ -276,8 +276,7 @@ def find_intervals(
         shared = invert_scores(r, sums, inputs)
         workers, worth = find_worker_intervals(r, sums, inputs, shared)
         shares = find_share_intervals(sums, inputs, shared)
-        about = r, items, posterior, codes, inputs
-        labels = find_label_intervals(*about, shared, worth, left_out, shown, calibrated)
+        labels = find_label_intervals(r, items, posterior, codes, inputs, shared, worth, left_out, shown, calibrated)
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
     pairs = workers.reshape(-1, 2, 2)

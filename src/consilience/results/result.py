@@ -202,7 +202,11 @@ class FeatureResult(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a model was fitted to, and how: None where there is nothing, or where a file does not hold it."""
+    """What a model was fitted to, and how: None where there is nothing, or where a file does not hold it.
+
+    `choose_estimator` fills what `fuse` decided (blocked workers and checks of ways), `fit_model` the inputs and the
+    copies, and `make_result` the priors that features have changed.
+    """
 
     answers: Answers | None = None  # before near-copies count once
     gold: Gold | None = None
