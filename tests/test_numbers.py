@@ -331,7 +331,7 @@ def test_sequences(tmp_path):
     assert model.to_frame().column_names[:2] == ["sequence", "position"]
     loaded = cs.load(model.save(tmp_path / "a.model"))
     loaded.update({"sequence": ["b"], "position": [1], "worker": ["z"], "label": [9.5]})
-    assert loaded.values_.tolist() == [1.25, 2.25, 3.25, 6.0]
+    np.testing.assert_allclose(loaded.values_, [1.25, 2.25, 3.25, 6.0])
 
 
 def test_evaluate(crowd, fused):

@@ -49,6 +49,8 @@ INFORMATION, OF_SPREAD = (ERRORS + 1) / (ERRORS + 3), ERRORS / (ERRORS + 3)
 LOG_STUDENT = float(gammaln((ERRORS + 1) / 2) - gammaln(ERRORS / 2) - np.log(ERRORS * np.pi) / 2)
 # Two thirds of Student errors are within so many scales.
 MIDDLE_TWO_THIRDS = 1.142
+# Items that the spread of all answers counts for when it is learned how values differ.
+FEW = 2.0
 # Ends of intervals, and how many standard errors these are away.
 LEVEL = 0.9
 WIDTH = float(norm.ppf((1 + LEVEL) / 2))
@@ -82,9 +84,10 @@ class Scale(NamedTuple):
     def of(cls, said: Floats, is_log: bool = False) -> Scale:
         """The scale on which these numbers have their median at 0."""
         values = np.log(said) if is_log else said
-        low, high = np.quantile(values, ENDS)
-        unit = max(float(high - low) or float(np.ptp(values)), float(np.abs(values).max()) / FURTHEST) or 1.0
-        return cls(float(np.median(values)), unit, is_log)
+        low, high = find_range(values)
+        middle = float(np.median(values))
+        unit = max(high - low or float(np.ptp(values)), abs(middle) / FURTHEST) or 1.0
+        return cls(middle, unit, is_log)
 
     def apply(self, said: Floats) -> Floats:
         """Numbers as they are worked with."""
@@ -95,6 +98,13 @@ class Scale(NamedTuple):
         """Numbers as workers say them."""
         values = values * self.unit + self.middle
         return np.exp(values) if self.is_log else values
+
+
+def find_range(values: Floats) -> tuple[float, float]:
+    """The range of nearly all numbers: of few, without the smallest and the largest."""
+    low = float(np.quantile(values, ENDS[0], method="higher"))
+    high = float(np.quantile(values, ENDS[1], method="lower"))
+    return (low, high) if low < high else (float(values.min()), float(values.max()))
 
 
 class Numbers(NamedTuple):
@@ -239,6 +249,7 @@ def learn_robust(data: Numbers, t: Floats, crowd: Crowd, max_iter: int, tol: flo
     middle = float(np.median(t[told]))
     away = np.abs(t[told] - middle)
     width = max(float(np.mean(np.minimum(away, 1.0) ** 2)), floor)
+    most = max(float(np.var(y)), floor)  # the values of few items may be anywhere where answers are
     near = max((1.48 * float(np.median(away))) ** 2, 1e-3 * width)
     heavy = np.where(told, (VALUES + 1) / (VALUES + (t - middle) ** 2 / near), 0.0)
     n_iter, converged = 0, False
@@ -252,7 +263,8 @@ def learn_robust(data: Numbers, t: Floats, crowd: Crowd, max_iter: int, tol: flo
         square = (t - middle) ** 2 + variance
         heavy = np.where(told, (VALUES + 1) / (VALUES + square / width), 0.0)
         middle = float(np.sum(heavy * t) / heavy.sum())
-        width = max(float(np.sum(heavy * ((t - middle) ** 2 + variance)) / told.sum()), floor)
+        spread = float(np.sum(heavy * ((t - middle) ** 2 + variance)))
+        width = max((spread + FEW * most) / (told.sum() + FEW), floor)
         crowd = update_bias(data, t, crowd, u, precision / information[item])
         if not is_known.any():  # nobody knows whether all workers, or all values, are higher
             care = 1 - crowd.careless
@@ -372,7 +384,7 @@ def judge_care(data: Numbers, state: tuple[Floats, Floats, Floats], crowd: Crowd
     def add(amounts: Floats) -> Floats:
         return np.asarray(np.bincount(worker, amounts, data.n_workers), np.float64)
 
-    low, high = np.quantile(data.value, ENDS)
+    low, high = find_range(data.value)
     spread, middle = max(float(np.var(np.clip(data.value, low, high))), TINY), float(np.median(data.value))
     grid = spread * np.geomspace(LEAST_VARIANCE, 1.0, N_VARIANCES)
     n, centred = add(np.ones(len(y))), y - middle
