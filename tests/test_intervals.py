@@ -17,6 +17,7 @@ from consilience.inference.distributions import Distributions
 from consilience.inference.em import Parameters
 from consilience.inference.estimator import renew
 from consilience.inference.observations import Observations
+from consilience.models import latent
 from consilience.results import intervals
 from consilience.results.conclusion import conclude
 from consilience.results.intervals import informativeness
@@ -220,6 +221,18 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
         np.testing.assert_allclose(all_ends(renew(model).fit(r)), whole, rtol=1e-9)
+
+
+def test_variances_of_some_items_stand_for_those_of_all(monkeypatch):
+    r = small_crowd(n_items=4000).responses
+    whole = cs.DawidSkene().fit(r).result_
+    monkeypatch.setattr(latent, "MOST_ANSWERS", 4000)
+    part = cs.DawidSkene().fit(r).result_
+    np.testing.assert_array_equal(part.intervals.workers, whole.intervals.workers)
+    assert part.expected_accuracy[0] == pytest.approx(whole.expected_accuracy[0], abs=1e-12)
+    assert (part.intervals.expected != whole.intervals.expected).any()  # a quarter of the items was looked at
+    width = float(np.ptp(whole.intervals.expected))
+    np.testing.assert_allclose(part.intervals.expected, whole.intervals.expected, atol=0.15 * width)
 
 
 # ------------------------------------------------------------------------------------------------------------ coverage
