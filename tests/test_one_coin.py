@@ -14,6 +14,7 @@ from consilience.errors import InputError, ParameterError
 from consilience.inference.workers import one_coin
 from consilience.inference.workers.base import Prior
 from consilience.inference.workers.one_coin import OneCoinWorkers
+from consilience.inference.workers.rows import shrink_rows
 from consilience.results.intervals import inform_coins, informativeness
 
 ESTIMATIONS = ("em", "variational")
@@ -230,6 +231,9 @@ def test_improbable_classes_are_counted_together(monkeypatch):
     assert len(part.count) < len(full.count) / 2
     assert (part.klass == len(short.classes_)).any()
     np.testing.assert_allclose(part.sum_out(2), full.sum_out(2))
+    r = exact.result_.answers
+    both = [shrink_rows(each, r.worker, r.label) for each in (full, part)]
+    np.testing.assert_allclose(both[0], both[1], rtol=0.2, atol=0.002)
     np.testing.assert_allclose(part.sum_out(1), full.sum_out(1), atol=0.1)
     one, other = (model.worker_report().to_pydict() for model in (exact, short))
     for name in ("answers", "accuracy", "accuracy_low", "accuracy_high", "informativeness", "chance"):

@@ -258,7 +258,7 @@ def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Fl
     if isinstance(counts, Cells):
         own = counts.sum_rows(counts.worker * n_labels + counts.label, worker.astype(np.int64) * n_labels + label)
         total = counts.sum_rows(counts.worker, worker)
-        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])
+        everything = np.bincount(counts.klass, counts.count, minlength=counts.shape[2])[: counts.shape[2]]
         crowd = (counts.sum_rows(counts.label, label) + 1.0 / n_labels) / (everything + 1.0)
     else:
         own, total = counts[worker, label], counts.sum(axis=1)[worker]
