@@ -157,7 +157,7 @@ def sparse_crowd(seed):
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)
     model = cs.MajorityVote().fit(r, gold=known)
-    cells, reported = expect_counts(model.result_), tabulate_workers(model.result_)[0]
+    cells, reported = expect_counts(model.result_), tabulate_workers(model.result_, None)[0]
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
     assert np.array_equal(full, model.result_.estimates.counts)
@@ -167,7 +167,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
     judged = ~np.isnan(shown)  # by the answers of others, or known labels
     expected = informativeness(model.confusion_, model.prior_)
     np.testing.assert_allclose(shown[judged], expected[judged], atol=1e-12)
-    again = tabulate_workers(model.result_)[0]  # now from the full table, as for a model that was loaded
+    again = tabulate_workers(model.result_, None)[0]  # now from the full table, as for a model that was loaded
     assert all(again[name].equals(column) for name, column in reported.items())
 
 

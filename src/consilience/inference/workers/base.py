@@ -482,7 +482,8 @@ class WorkerModel:
     def find_logs(self, block: Block, log_weights: Floats) -> tuple[Rows, Floats]:
         """The log evidence of the answers of a block as a table, and the row of each answer in it."""
         if len(block.amount) or len(block.soft):  # no two answers need be alike
-            return freeze(np.arange(len(block.codes))), np.ascontiguousarray(self.log_answers(block, log_weights))
+            rows = np.arange(len(block.codes), dtype=np.int32)
+            return freeze(rows), np.ascontiguousarray(self.log_answers(block, log_weights))
         return block.codes, log_weights.reshape(-1, self.n_classes)[block.rows]
 
     def log_answers(self, block: Block, log_weights: Floats) -> Floats:
