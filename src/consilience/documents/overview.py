@@ -235,7 +235,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         Fact("smoothing", "", course.smoothing),
         Fact("power", "", None if calibrated is None else calibrated.calibration.power),
         Fact("calibration", "", None if calibrated is None else model.result_.explain_calibration()),
-        Fact("teaching", "Known labels", None if teaching is None else teaching.to_record(), teaching_said),
+        Fact("teaching", "Taught", None if teaching is None else teaching.to_record(), teaching_said),
         Fact("copies", "", [names.workers[group].tolist() for group in result.given.copies]),
     ]
     return facts

@@ -193,7 +193,7 @@ def list_lessons(model: LatentEstimator, observations: Observations) -> NDArray[
     """The items of known label to learn from, none if there are too few; if they must teach, that is an error."""
     gold, r, nothing = observations.gold, observations.responses, np.empty(0, np.int64)
     remedies: list[str | Sentence]
-    if observations.teach is False:
+    if observations.teach is False or (gold is None and observations.teach is None):
         return nothing
     rows = nothing
     if gold is not None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 N_FIRST_LABELS = 5
 Value = TypeVar("Value")
 # Attributes that apply where they are not empty, and where methods apply that not all fitted models have.
-OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_")
+OPTIONAL = ("copies_", "comparison_", "graph_check_", "update_", "sequential_confusion_", "temperatures_", "teaching_")
 APPLIES: dict[str, Callable[[Result], bool]] = {
     **dict.fromkeys(("to_spans", "to_span_set"), lambda result: are_tags(result.names.classes)),
     "to_masks": lambda result: "to_masks" in result.kind.methods,
