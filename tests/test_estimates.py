@@ -268,7 +268,7 @@ def test_intervals_hold_where_the_fit_learned_from_the_known_labels():
             known = {item: int(truth[item]) for item in rng.choice(600, 100, replace=False).tolist()}
             for row in cs.DawidSkene().fit(answers, gold=known).estimate().rows:
                 held.append(row["low"] <= np.mean(truth == row["of"]) <= row["high"])
-    assert 0.92 <= np.mean(held) <= 0.98
+    assert 0.935 <= np.mean(held) <= 0.98
 
 
 def test_a_judge_need_not_name_every_class():
