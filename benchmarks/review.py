@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 import real_crowds
-from consilience.planning import find_entropy
+from consilience.planning.items import find_entropy
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured"
 TABLE, UNDECIDED = MEASURED / "review.md", MEASURED / "undecided.md"

@@ -19,7 +19,7 @@ from consilience.answers.random_choices import draw_numbers, hash_ids, hash_item
 from consilience.answers.tables import open_frame
 from consilience.errors import quietly
 from consilience.inference.estimator import renew
-from consilience.planning import list_questions
+from consilience.planning.questions import list_questions
 from consilience.simulate import Simulation
 
 # Answers per item that a campaign ends with, if nothing is said; rounds for each of them.

@@ -16,8 +16,8 @@ import pytest
 import consilience as cs
 from benchmarks.rounds import campaign
 from command_line import run
-from consilience import planning
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
+from consilience.planning import questions as planning
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)

@@ -32,7 +32,8 @@ from ..models.base import Standalone, name_source
 from ..models.questions import Questions, in_arrow
 from ..models.updating import check_answers, read_like
 from ..options import N_LISTED, given
-from ..planning import add_label, expect_errors
+from ..planning.items import add_label
+from ..planning.sample import expect_errors
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED_ARGUMENTS, list_values, publish, refuse

@@ -31,7 +31,7 @@ from ..inference.labels import collect_votes
 from ..inference.observations import Observations
 from ..kernels import ROUNDING, Floats
 from ..metrics.probabilities import reliability_curve
-from ..planning import choose_next_items
+from ..planning.items import choose_next_items
 from ..results.explanations import explain_row
 from ..results.result import Result
 from ..results.worker_report import expect_counts

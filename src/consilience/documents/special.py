@@ -13,7 +13,7 @@ from ..inference.observations import Observations
 from ..inference.structures.sets import SetsParameters
 from ..kernels import NEARLY_ZERO
 from ..kinds.tags import TagsKind, report_tags
-from ..planning import find_entropy
+from ..planning.items import find_entropy
 from ..results.comparison import describe_limit, describe_usual
 from .charts import Chart, draw_heat, draw_shares
 from .document import Column, Part, Section, Table, Text, Widget, name_all, spell, to_name

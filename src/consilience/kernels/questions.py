@@ -1,4 +1,4 @@
-"""Whom to ask what: the kernels of `consilience.planning`, which has the equations.
+"""Whom to ask what: the kernels of `consilience.planning.questions`, which has the equations.
 
 Workers are in the order in which ties are broken. `group` numbers them so that near-copies have the same number: of
 each group one worker answers an item. The workers who must not be asked about item i are those of the groups of

@@ -623,7 +623,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> fused.next_items(5).to_pydict()["random"]
         [False, False, True, False, False]
         """
-        from ..planning import list_next_items
+        from ..planning.items import list_next_items
 
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
@@ -656,7 +656,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> fused.draw_items(40, strata=True).column_names
         ['item', 'random', 'inclusion_probability']
         """
-        from ..planning import draw_sample
+        from ..planning.sample import draw_sample
 
         if not (is_whole(n) and n >= 1):
             raise parameter_error("n", "draw_items", "a whole number >= 1", n)
@@ -766,7 +766,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> done.num_rows, round(done["expected_errors"].to_pylist()[-1], 1)
         (282, 8.7)
         """
-        from ..planning import list_stop_items
+        from ..planning.items import list_stop_items
         from ..results.label_files import check_confidence
 
         least = check_confidence(confidence, "confidence", "stop_items")
@@ -821,7 +821,7 @@ class Model(Fitted[Result], LabelEstimator):
         >>> questions.column_names
         ['item', 'worker', 'gain', 'cost']
         """
-        from ..planning import list_questions
+        from ..planning.questions import list_questions
 
         result, seed = self.result_, self.get_params().get("seed", 0)
         columns = list_questions(result, n, workers, budget, cost, per_worker, asked, seed=seed)

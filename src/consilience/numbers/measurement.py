@@ -48,7 +48,7 @@ from ..models.base import FromResult, Standalone
 from ..models.opening import open_answers, open_gold_tables
 from ..models.updating import read_batch
 from ..options import is_whole
-from ..planning import hash_keys, mix_random
+from ..planning.items import hash_keys, mix_random
 from .page import CHARTS, check_values, describe_values, report_values
 
 # So many known values teach a line, if it is ahead of values as they are by more than a standard error.

@@ -1,27 +1,4 @@
-r"""What to label next, and whom to ask what.
-
-**Items.** The label of an item teaches most where the model is least certain, so items come in the order of the entropy
-of their calibrated probabilities,
-
-.. math:: H_n = -\sum_k q_{nk} \log q_{nk},
-
-the largest first. The power that calibrates probabilities must not be learned from these, since they were chosen by
-their probabilities. So two of ten are drawn at random, and marked: `fit` calibrates by them alone if the table of known
-labels has the column random.
-
-Two kinds of items come after all others. Independent items that nobody answered: their labels say nothing about
-workers. And in a sequence, positions that have a less certain neighbour: one label settles both.
-
-What is random, and the order of items with the same entropy, depends on the seed and the ids of the items, not on the
-order of rows.
-
-**A sample** tells how many items are of each class (see `consilience.estimation`). It is drawn at random from all items
-whose label is not known, or in strata: the items, in the order of the standard deviations of their classes, are cut
-into parts of equal size, of which those with large ones have more items drawn, as Neyman (1934) found to be best. No
-part has fewer than half as many as by chance, since probabilities may be wrong. Each item has the probability with
-which it was drawn.
-
-**Questions** are pairs of an item and a worker, by what the answer is expected to tell about the label.
+r"""Questions to ask: pairs of an item and a worker, by what the answer is expected to tell.
 
 Let :math:`q_k` be the calibrated probability of class k of an item, and :math:`p_{mk}(a)` the confusion matrix of
 worker m. The expected gain of a question is the information that the answer has about the label, in nats:
@@ -64,192 +41,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from .answers.columns import (
-    Column,
-    Values,
-    decode_categories,
-    encode_in_order_of_appearance,
-    join_values,
-    lookup,
-    split_repeated,
-    to_column,
-    to_values,
-)
-from .answers.random_choices import Hashes, draw_numbers, hash_ids
-from .answers.tables import open_frame
-from .errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
-from .inference.observations import assign_groups
-from .kernels import NEARLY_ZERO, Codes, Floats, Integers, Truths, read_only
-from .limits import NUMBER, require_memory
-from .options import is_number, is_whole
-from .results.label_files import find_open
-from .results.result import Labels, Result
-from .results.worker_report import find_accused
-
-# Every fifth entry of the list is drawn at random, from the third on.
-EVERY, FIRST_RANDOM = 5, 2
-# Entropies that differ by rounding only are the same.
-DECIMALS = 9
-
-
-def choose_next_items(
-    result: Result, n: int, every: int = EVERY, seed: int | None = None
-) -> tuple[Integers, Truths, Floats]:
-    """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each.
-
-    One of so many is drawn at random, of those that are answered: by the lowest of random numbers, which also order
-    equal entropies. These follow from the seed: another than that of the fit draws other items.
-    """
-    labels, gold, answers = result.labels, result.given.gold, result.given.answers
-    draws = draw_numbers(result.seed if seed is None else seed, hash_keys(labels.keys))
-    entropy = find_entropy(labels.posterior)
-    unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
-    answered = np.ones(labels.n_items, bool)
-    if answers is not None and not answers.silence_counts:
-        answered = np.diff(answers.offsets) > 0
-    # Which come after all others, unless they are drawn at random.
-    if "sequence" in labels.keys:
-        sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
-        later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
-    else:
-        later = ~answered & (not result.is_network)
-
-    items, at_random = mix_random(n, unknown, answered, 1e3 * later - entropy, draws, every)
-    return items, at_random, entropy
-
-
-def mix_random(
-    n: int, unknown: Truths, answered: Truths, rank: Floats, draws: Hashes, every: int = EVERY
-) -> tuple[Integers, Truths]:
-    """At most n of the unknown items by their rank, the lowest first, and between them some drawn at random: which."""
-    n = min(n, int(unknown.sum()))
-    at_random = np.arange(n) % every == FIRST_RANDOM % every
-    pool = np.flatnonzero(unknown & answered)
-    drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
-    at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
-    others = np.setdiff1d(np.flatnonzero(unknown), drawn)
-    order = np.lexsort((draws[others], rank[others]))
-    items = np.zeros(n, np.int64)
-    items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
-    return items, at_random
-
-
-def list_next_items(result: Result, n: int, at_random: bool = False, seed: int | None = None) -> dict[str, Column]:
-    """The columns of `Model.next_items`."""
-    labels = result.labels
-    rows, drawn, entropy = choose_next_items(result, n, 1 if at_random else EVERY, seed)
-    texts = result.kind.show(rows)
-    return (
-        labels.take(rows)
-        | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
-        | {"random": to_column(drawn), "fused_label": to_column(labels.values[rows])}
-        | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(entropy[rows])}
-    )
-
-
-# Strata have at least so many items that are drawn, and are at most so many.
-IN_STRATUM, MOST_STRATA = 10, 5
-
-
-def expect_errors(result: Result, n: int) -> tuple[float, float]:
-    """Half the widths of intervals that are to be expected of a share with so many known labels.
-
-    The first is right if the probabilities are, the second for known labels alone, both of the class with the widest.
-    """
-    posterior, parts = result.labels.posterior, result.kind.list_parts()
-    n_items = len(posterior) // (1 if parts is None else len(parts))
-    left, share = np.sqrt((1 - min(n / n_items, 1)) / n), posterior.mean(axis=0)
-    ends = (posterior * (1 - posterior)).mean(axis=0).max(), (share * (1 - share)).max()
-    return float(1.96 * left * np.sqrt(ends[0])), float(1.96 * left * np.sqrt(ends[1]))
-
-
-def draw_sample(result: Result, n: int, strata: bool = False) -> dict[str, Column]:
-    """The columns of `Model.draw_items`."""
-    labels, gold, together = result.labels, result.given.gold, result.kind.list_parts()
-    every = 1 if together is None else len(together)
-    first = np.arange(0, labels.n_items, every)
-    unknown = first if gold is None else first[gold.codes[first] < 0]
-    n = min(n, len(unknown))
-    draws = draw_numbers(result.seed, hash_keys(labels.take(unknown)))
-    posterior = labels.posterior
-    spread = np.sqrt((posterior * (1 - posterior)).sum(axis=1).reshape(-1, every).mean(axis=1))[unknown // every]
-    parts, sizes = [np.arange(len(unknown))], np.array([n])
-    if strata and n >= 2 * IN_STRATUM:
-        parts = np.array_split(np.lexsort((draws, spread)), min(MOST_STRATA, n // IN_STRATUM))
-        largest, least = np.array([len(each) for each in parts]), spread.mean() / 2
-        wanted = largest * np.maximum([spread[each].mean() for each in parts], max(least, 1e-9))
-        sizes = np.minimum(np.maximum(np.floor(n * wanted / wanted.sum()), 2).astype(np.int64), largest)
-        for at in np.argsort(-wanted, kind="stable"):  # what rounding has left
-            sizes[at] += min(n - sizes.sum(), largest[at] - sizes[at]) if n > sizes.sum() else 0
-    chosen, chance = list[Integers](), list[Floats]()
-    for part, size in zip(parts, sizes.tolist(), strict=True):
-        chosen.append(unknown[part[np.argsort(draws[part], kind="stable")[:size]]])
-        chance.append(np.full(size, size / max(len(part), 1)))
-    rows, inclusion = np.concatenate(chosen), np.concatenate(chance)
-    order = np.argsort(draw_numbers(result.seed, hash_keys(labels.take(rows))), kind="stable")
-    rows, inclusion = rows[order], inclusion[order]
-    columns = labels.take(rows) if every == 1 else {"item": labels.keys["sequence"].take(rows)}
-    texts = result.kind.show(rows) if every == 1 else None
-    columns |= {} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))}
-    columns |= {"random": to_column(np.ones(len(rows), bool))}
-    columns |= {"inclusion_probability": to_column(inclusion)} if strata else {}
-    return columns
-
-
-def add_label(columns: dict[str, Column]) -> dict[str, Column]:
-    """The columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
-    asked = [name for name in ("item", "sequence", "position", "tag", "question", "worker") if name in columns]
-    n_rows = len(next(iter(columns.values())))
-    return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
-
-
-def find_entropy(posterior: Floats) -> Floats:
-    """The entropy of each row, in nats.
-
-    >>> find_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
-    array([0.   , 0.693])
-    """
-    return np.asarray(entr(posterior).sum(axis=1).round(DECIMALS) + 0.0)
-
-
-def hash_keys(keys: Mapping[str, Column]) -> Hashes:
-    """A hash of what identifies each item, the same as `hash_items` gives."""
-    columns = [column if isinstance(column, np.ndarray) else decode_categories(column) for column in keys.values()]
-    hashes = [hash_ids(to_values(column)) for column in columns]
-    return hashes[0] if len(hashes) == 1 else draw_numbers(None, *hashes)
-
-
-def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Which positions of a sequence have no neighbour of larger entropy; of equal ones, that with the lower draw.
-
-    >>> entropy, draws = np.array([0.1, 0.3, 0.2, 0.4, 0.4]), np.array([1, 2, 3, 5, 4], np.uint64)
-    >>> find_peaks(entropy, draws, np.array([0, 0, 0, 1, 1]))
-    array([False,  True, False, False,  True])
-    """
-    left, right = entropy[:-1], entropy[1:]
-    falls = (left > right) | ((left == right) & (draws[:-1] <= draws[1:]))
-    together = sequence[:-1] == sequence[1:]
-    peak = np.ones(len(entropy), bool)
-    peak[1:] &= ~(together & falls)
-    peak[:-1] &= ~(together & ~falls)
-    return peak
-
-
-def list_stop_items(labels: Labels, least: float) -> dict[str, Column]:
-    """The columns of `Model.stop_items`: items with at least this confidence, the most certain first."""
-    confidence = labels.shown_confidence
-    rows = np.flatnonzero(~find_open(confidence, least))
-    rows = rows[np.argsort(-confidence[rows], kind="stable")]
-    columns = labels.take(rows) | {"label": to_column(labels.classes[labels.codes[rows]])}
-    certain = confidence[rows]
-    return columns | {"confidence": to_column(certain), "expected_errors": to_column(np.cumsum(1.0 - certain))}
-
-
-# ------------------------------------------------------------------------------------------------------ questions
+from ..answers.columns import Column, Values, join_values, lookup, split_repeated, to_column
+from ..answers.random_choices import draw_numbers, hash_ids
+from ..answers.tables import open_frame
+from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, warn_of
+from ..inference.observations import assign_groups
+from ..kernels import NEARLY_ZERO, Codes, Floats, Integers, read_only
+from ..limits import NUMBER, require_memory
+from ..options import is_number, is_whole
+from ..results.result import Result
+from ..results.worker_report import find_accused
+from .items import hash_keys
 
 # The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
 # with the matrix of every worker on a shortlist.
@@ -282,7 +87,7 @@ def list_questions(
     seed: int | None = None,
 ) -> dict[str, Column]:
     """The columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
-    from .kernels.questions import choose, find_best
+    from ..kernels.questions import choose, find_best
 
     if n is not None and not (is_whole(n) and n >= 0):
         raise parameter_error("n", "next_questions", "a whole number >= 0", n)
