@@ -10,7 +10,8 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.documents.document import Document, Text
-from consilience.documents.items import View, describe_known
+from consilience.documents.items import describe_known
+from consilience.documents.view import View
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from consilience.documents import html
-from consilience.documents.items import View
 from consilience.documents.page import describe_page
+from consilience.documents.view import View
 from consilience.formats.writing import write_table
 from test_cli import make_answers, run
 

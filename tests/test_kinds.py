@@ -15,8 +15,8 @@ from consilience.answers.columns import to_column
 from consilience.answers.tables import build_frame
 from consilience.documents.document import Document, Fact, Facts
 from consilience.documents.html import to_page
-from consilience.documents.items import View
 from consilience.documents.page import describe_page
+from consilience.documents.view import View
 from consilience.errors import InputError
 from consilience.kinds.base import Kind
 from consilience.models.base import Standalone

@@ -173,8 +173,8 @@ def drawing():
 
 def test_charts_are_those_of_the_report(fused, drawing):
     from consilience.documents.html import to_page
-    from consilience.documents.items import View
     from consilience.documents.page import CHARTS, describe_page
+    from consilience.documents.view import View
 
     gold = dict.fromkeys(fused.result_.answers.items[:30].tolist(), HOSTILE[0])
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)

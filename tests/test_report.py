@@ -24,12 +24,12 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.api import write_report
-from consilience.documents import charts, items, special, workers
+from consilience.documents import charts, items, sequences, workers
 from consilience.documents import page as pages
 from consilience.documents.document import Document, Facts, Table, Text, Widget
 from consilience.documents.html import load_templates, spell_notes, to_page
-from consilience.documents.items import View
 from consilience.documents.page import describe_page
+from consilience.documents.view import View
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.models.finishing import complete
@@ -400,7 +400,7 @@ def test_where_confidences_are_withheld_none_is_shown(make):
 def test_sequences_show_every_workers_track_above_the_fused_one():
     crowd = cs.simulate.sequences(20, length=9, n_workers=4, seed=1)
     fused = cs.fuse(crowd.responses)
-    example = special.list_examples(View(fused))[0]
+    example = sequences.list_examples(View(fused))[0]
     number = crowd.responses.sequences.ids.tolist().index(int(example["name"]))
     start, stop = crowd.responses.sequences.offsets[number : number + 2]
     assert [text for text, *_ in example["fused"]] == [str(name) for name in fused.labels_[start:stop]]
@@ -423,7 +423,7 @@ def test_texts_show_their_spans():
     marks = {text for attrs, text in page.all("mark") if attrs["class"] != "here"}
     spans = {f"{row['text']}{row['label']}" for row in fused.to_spans().to_pylist()}
     assert len(marks & spans) >= 5
-    example = special.list_examples(View(fused))[0]
+    example = sequences.list_examples(View(fused))[0]
     texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
     for _, pieces in [*example["readers"], ("fused", example["text"])]:
         assert "".join(text for text, *_ in pieces) in {str(text) for text in texts.values()}

@@ -12,8 +12,8 @@ from .answers.random_choices import hide_answers
 from .comparisons.vote import renew_with_estimates
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
-from .documents.items import View
 from .documents.page import CHARTS, describe_page
+from .documents.view import View
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, parameter_error, warn
 from .estimation.estimate import estimate_population

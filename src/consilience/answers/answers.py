@@ -133,7 +133,7 @@ class Answers:
     leader: Indices | None = None
     share: Floats | None = None
     weight_scale: float | None = None  # see `scale`; that of all answers where these are a part of them
-    order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
+    order: Floats | None = None  # when each answer was given, see `tables.read_times`; NaN where it is not known
     positions: tuple[float, ...] | None = None
     soft: Probabilities | None = None  # (n_answers, L): of each label, the most probable of which is in `label`
     # Where they were read: which column of the table played each role, its form if it had not one row per answer, and
@@ -808,7 +808,7 @@ class Block:
         Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
     log_prior : float64 array (n_items, K)
         What is known of each item beside its answers, as the logarithm of a factor for each class, or empty.
-    told : boolean array
+    answered : boolean array
         Whether anything is known of each item: an answer, a label, a prior of its own, or silence where that is an
         answer. Empty if something is known of all of them.
     total_size : int

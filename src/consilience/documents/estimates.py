@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ConsilienceError, quietly
+from ..errors import quietly
 from ..estimation.estimate import Estimate, estimate_population
 from ..estimation.judges import Audit, audit_workers
-from ..estimation.population import survey_result
 from .charts import Chart, draw_intervals
 from .document import Column, Fact, Facts, Part, Section, Table, Text, to_name
-from .items import View
+from .view import View
 
 # The most estimates that are drawn.
 MOST_DRAWN = 40
@@ -107,17 +106,15 @@ def clean(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def estimate_page(view: View) -> list[Part]:
     """The section of the page on shares of classes; nothing where known labels cannot tell."""
-    try:
-        with quietly():
-            return describe_estimate(estimate_population(survey_result(view.result)), with_chart=True)[1:]
-    except ConsilienceError:
+    if view.population is None:
         return []
+    with quietly():
+        return describe_estimate(estimate_population(view.population), with_chart=True)[1:]
 
 
 def audit_page(view: View) -> list[Part]:
     """The section of the page on workers by known labels; nothing where there are too few."""
-    try:
-        with quietly():
-            return describe_audit(audit_workers(view.result, survey_result(view.result)))[1:]
-    except ConsilienceError:
+    if view.population is None:
         return []
+    with quietly():
+        return describe_audit(audit_workers(view.result, view.population))[1:]

@@ -26,17 +26,12 @@ from ..results.result import describe_left_out
 from .charts import Chart, bin_shares, draw_bars, draw_shares
 from .document import Column, Document, Fact, Facts, Part, Section, Table, Text, name_all, to_name
 from .estimates import audit_page, estimate_page
-from .items import (
-    LEAST_KNOWN_SHOWN,
-    View,
-    describe_differences,
-    describe_known,
-    draw_by_gold,
-    list_uncertain,
-    prepare_review,
-)
+from .items import LEAST_KNOWN_SHOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
+from .networks import describe_network
 from .overview import tabulate_questions
-from .special import describe_network, describe_sequences, describe_tags, draw_tags, draw_transitions
+from .sequences import describe_sequences, draw_transitions
+from .tags import describe_tags, draw_tags
+from .view import View
 from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
 
 # The most classes that a chart shows; the others are one.

@@ -22,7 +22,8 @@ from ..kernels import NEARLY_ZERO, Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, Interval, draw_biases, draw_heat, draw_intervals
 from .document import Column, Part, Section, Table, Text, Widget, name_all, to_name
-from .items import View, repeat_command
+from .items import repeat_command
+from .view import View
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS_LISTED, MOST_NUMBERS_DRAWN = 1000, 120_000

@@ -178,7 +178,7 @@ class LabelEstimator(Estimator, ABC):
     def _learn(
         self, observations: Observations, graph: Graph | None, engine: Engine, *args: Any, **further: Any
     ) -> Any:
-        """The `Result` of a fit, as far as it is learned from answers."""
+        """The `FitResult`: what is learned from answers, of which a `Result` is made."""
 
 
 class Plan(NamedTuple):

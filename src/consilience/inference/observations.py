@@ -33,7 +33,7 @@ class Observations:
 
     responses: Answers
     gold: Gold | None = None
-    log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
+    log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `answers.item_priors`
     features: Features | None = None  # what describes the items
     kind: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
@@ -74,7 +74,10 @@ class Observations:
         return replace(self, responses=self.responses.keep(answers))
 
     def about(self, items: NDArray[np.int64]) -> Observations:
-        """The answers about some of the items; of a sequence about all of them, or none."""
+        """The answers about some of the items; of a sequence about all of them, or none.
+
+        Features, the kind of items and types of workers are left behind: the parameters are fixed by then.
+        """
         return Observations(
             self.responses.about(items),
             None if self.gold is None else self.gold.about(items),

@@ -1,33 +1,25 @@
-"""Sections about what hangs together, and about kinds of answers: sequences, networks and tags."""
+"""The section on sequences: which label follows which, and examples with the track of each worker."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Values, spell_surrogates, to_values
+from ..answers.columns import Values, spell_surrogates
 from ..answers.tagging import are_tags, find_runs, split_tag
-from ..inference.observations import Observations
-from ..inference.structures.sets import SetsParameters
 from ..kernels import NEARLY_ZERO
-from ..kinds.tags import TagsKind, report_tags
 from ..planning.items import find_entropy
-from ..results.comparison import describe_limit, describe_usual
-from .charts import Chart, draw_heat, draw_shares
-from .document import Column, Part, Section, Table, Text, Widget, name_all, spell, to_name
-from .items import View
+from .charts import Chart, draw_heat
+from .document import Part, Section, Text, Widget, to_name
+from .view import View
 from .workers import MOST_CLASSES_DRAWN, merge_rare
 
 # How many examples there are, how long, and of how many workers; characters of a text.
 N_EXAMPLES, LONGEST_EXAMPLE, MOST_TRACKS, LONGEST_PASSAGE = 5, 60, 12, 1500
 # Colours of labels in the page.
 N_COLOURS = 8
-# Tags that are drawn, and workers in their table.
-MOST_TAGS, MOST_TAGGERS = 30, 200
-
-# --------------------------------------------------------------------------------------------------------- sequences
 
 
 def describe_sequences(view: View) -> list[Part]:
@@ -154,85 +146,3 @@ def mark_spans(
             kept.append((text if len(text) <= room else text[:room] + "…", label, colour))
         room -= len(text)
     return kept
-
-
-# ----------------------------------------------------------------------------------------------------------- networks
-
-
-def describe_network(view: View) -> list[Part]:
-    """What was found about the graph, in words and figures; nothing for other models."""
-    check, is_field = view.result.graph_check, view.result.model == "MarkovField"
-    if not is_field and check is None:
-        return []
-    words, rows = ["The graph was not checked. fuse does that."], list[tuple[str, float | None, str]]()
-    if is_field:
-        unit = view.model._usual_weight
-        name = f"Coupling, in nats per agreeing neighbour{describe_usual(unit)}"
-        rows.append((name, view.model.coupling_ * unit, "number"))
-    if check is not None:
-        words = [str(check)]
-        if is_field and view.model.listeners == "unanswered":
-            words.append(describe_limit(bool(Observations(view.answers).find_answered().all()), "The graph"))
-        rows += [
-            ("Coupling on a shuffled graph", check.shuffled_coupling, "number"),
-            ("Neighbours of an item, on average", check.degree, "number"),
-            ("Labels that the graph changes", check.changed, "percent"),
-            ("Labels that a shuffled graph changes", check.shuffled_changed, "percent"),
-            ("Agreement along edges beyond chance", check.agreement if check.measured else None, "figure"),
-            ("Its standard error", check.agreement_error if check.measured else None, "figure"),
-            ("Correlation of a worker's errors along edges", check.error_correlation, "number"),
-        ]
-    columns = [Column("name", ""), Column("value", "", "spelled")]
-    figures = [(name, spell(value, form)) for name, value, form in rows if value is not None]
-    return [Text(words), Section("In detail", [Table("graph", "The graph in figures", columns, figures)])]
-
-
-# --------------------------------------------------------------------------------------------------------------- tags
-
-
-def report_each_tag(view: View) -> dict[str, Any]:
-    """The columns of the table of tags."""
-    result = view.result
-    shares = cast(SetsParameters, result.estimates.structure).shares
-    counts = result.estimates.further["_tag_counts"]
-    return {
-        name: to_values(column) for name, column in report_tags(cast(TagsKind, result.kind), shares, counts).items()
-    }
-
-
-def describe_tags(view: View) -> list[Part]:
-    """How many items each tag fits, who misses it, and who gives it where it does not fit; nothing for other models."""
-    chart = draw_tags(view)
-    if chart is None:
-        return []
-    report = report_each_tag(view)
-    names, share = [to_name(tag) for tag in report["tag"].tolist()], np.asarray(report["share"])
-    heads = {"share": "Items that it fits", "given": "Given in", "misses": "Missed", "false_alarms": "False alarms"}
-    columns = [Column("tag", "Tag"), *(Column(key, name, "percent") for key, name in heads.items())]
-    tags = Table("tags", "Each tag", columns, list(zip(names, *(report[key].tolist() for key in heads), strict=True)))
-
-    confusion = view.result.estimates.further["tag_confusion_"]
-    missed, false = confusion[:, :, 1, 0], confusion[:, :, 0, 1]
-    misses, alarms = missed @ (share / share.sum()), false @ ((1 - share) / (1 - share).sum())
-    rows = []
-    for m in np.argsort(-(misses + alarms), kind="stable")[:MOST_TAGGERS].tolist():
-        worst = [f"{names[int(each[m].argmax())]} ({each[m].max():.0%})" for each in (missed, false)]
-        rows.append((view.workers[m], float(misses[m]), worst[0], float(alarms[m]), worst[1]))
-    columns = [Column("worker", "Worker"), Column("misses", "Misses", "percent")]
-    columns += [Column("worst_miss", "Most of all", "spelled"), Column("false_alarms", "False alarms", "percent")]
-    columns += [Column("worst_false_alarm", "Most of all", "spelled")]
-    workers = Table("worker_tags", "Misses and false alarms of each worker", columns, rows)
-    return [([chart],), Section("In detail", [tags, workers])]
-
-
-def draw_tags(view: View) -> Chart | None:
-    """In how many sets each tag is, as workers gave them and fused; None for other models."""
-    if view.result.model != "TagSets":
-        return None
-    report, n_tags = report_each_tag(view), len(cast(TagsKind, view.result.kind).tags)
-    given, fused = report["given"], (view.result.labels.posterior[:, 1].reshape(-1, n_tags) > 0.5).mean(axis=0)
-    order = np.argsort(-fused, kind="stable")[:MOST_TAGS]
-    names = name_all(report["tag"][order], 24)
-    alt = f"The most frequent tag is {names[0]}, in {fused[order[0]]:.1%} of the fused sets."
-    shares = {"Sets of workers": given[order], "Fused sets": fused[order]}
-    return draw_shares("Tags in the sets of workers, and in fused ones", alt, names, shares, "Tag")
