@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ..kernels import Floats
 
@@ -82,7 +82,7 @@ class Means:
 
     def find_intervals(self) -> tuple[Floats, Floats, Floats]:
         """The means, and both ends of their 95 % intervals."""
-        reach = student.ppf((1 + LEVEL) / 2, self.freedom) * np.sqrt(self.variance)
+        reach = stdtrit(self.freedom, (1 + LEVEL) / 2) * np.sqrt(self.variance)
         ends = (self.value, self.value - reach, self.value + reach)
         return tuple(np.clip(each, 0.0, 1.0) for each in ends) if self.is_share else ends  # type: ignore[return-value]
 
@@ -92,7 +92,7 @@ class Means:
         (a, b), (m, n), rho = self.variance[pair], self.freedom[pair], self.correlation[first, second]
         # Welch's degrees of freedom, unless clusters are shared: then there are as many differences as clusters.
         freedom = min(m, n) if rho else (a + b) ** 2 / max(a**2 / m + b**2 / n, 1e-300)
-        reach = student.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(max(a + b - 2 * rho * np.sqrt(a * b), 0.0))
+        reach = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(max(a + b - 2 * rho * np.sqrt(a * b), 0.0))
         value = float(self.value[first] - self.value[second])
         most = 1.0 if self.is_share else np.inf
         return value, float(max(value - reach, -most)), float(min(value + reach, most))

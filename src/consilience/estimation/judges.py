@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ..answers.columns import to_column
 from ..answers.previews import build_report, frame_html, paragraph, round_figures
@@ -136,7 +136,7 @@ def find_wilson(value: Floats, number: Floats) -> tuple[Floats, Floats]:
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.299, 0.839], [0.701, 1.0])
     """
-    z2 = norm.ppf((1 + LEVEL) / 2) ** 2
+    z2 = ndtri((1 + LEVEL) / 2) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = (value + z2 / (2 * number)) / (1 + z2 / number)
         reach = np.sqrt(z2) / (1 + z2 / number) * np.sqrt(value * (1 - value) / number + z2 / (4 * number**2))
@@ -242,7 +242,7 @@ def find_kappa(
         expected = np.einsum("mk,mk->m", table.sum(axis=1), table.sum(axis=2)) / total**2
         kappa = (observed - expected) / (1 - expected)
         error = np.sqrt(observed * (1 - observed) / number) / (1 - expected)
-    return kappa, norm.ppf((1 + LEVEL) / 2) * error
+    return kappa, ndtri((1 + LEVEL) / 2) * error
 
 
 def compare_errors(worker: Indices, item: Indices, wrong: Floats, n_workers: int) -> tuple[Floats, Floats, Indices]:

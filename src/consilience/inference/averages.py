@@ -35,9 +35,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import expit, gammaln, ndtri, stdtrit
 
 from ..kernels import Floats, Integers, Truths
 
@@ -53,7 +51,7 @@ MIDDLE_TWO_THIRDS = 1.142
 FEW = 2.0
 # Ends of intervals, and how many standard errors these are away.
 LEVEL = 0.9
-WIDTH = float(norm.ppf((1 + LEVEL) / 2))
+WIDTH = float(ndtri((1 + LEVEL) / 2))
 # The first step in which workers may count as careless, every how many steps they are judged, and by how many
 # answers at least and at most.
 FIRST, EVERY, LEAST_JUDGED, MOST_JUDGED = 5, 5, 5, 200
@@ -217,7 +215,7 @@ def learn(data: Numbers, average: str, max_iter: int = 200, tol: float = 0.01) -
     variance = (VARIANCES * pooled + squares) / freedom / np.maximum(n, TINY)
     if average == "median":
         variance *= np.where(n > 2, np.pi / 2, 1.0)
-    half = student.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(variance)
+    half = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance)
     if average == "weighted":
         converged = False
         while n_iter < max_iter and not converged:
@@ -540,7 +538,8 @@ def compare(data: Numbers, draws: Integers, max_iter: int, tol: float) -> Compar
             error = data.value[hidden] - learned.value[item] - bias
             squares[average].append(np.minimum(error**2, 1.0))  # one wild answer must not decide
         scale = np.sqrt(learned.variance[item] + learned.spread[worker] ** 2)  # of the last one, which is robust
-        careful, careless = np.exp(student.logpdf(error / scale, ERRORS)) / scale, learned.careless[worker]
+        careful = np.exp(LOG_STUDENT - (ERRORS + 1) / 2 * np.log1p((error / scale) ** 2 / ERRORS)) / scale
+        careless = learned.careless[worker]
         densities.append(np.log((1 - careless) * careful + careless + TINY))
     if not answers:
         return Compared(np.empty(0, np.int64), {}, np.empty(0))

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.stats import chi2
-from scipy.stats import t as student
+from scipy.special import gammaincinv, stdtrit
 
 from ..answers.answers import Answers
 from ..answers.classes import to_number, to_numbers
@@ -187,8 +186,8 @@ class Measured:
     @cached_property
     def worker_table(self) -> dict[str, Column]:
         """The columns of the worker report."""
-        reach = student.ppf((1 + LEVEL) / 2, self.freedom) * self.bias_error
-        ends = chi2.ppf([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]], self.freedom)
+        reach = stdtrit(self.freedom, (1 + LEVEL) / 2) * self.bias_error
+        ends = 2 * gammaincinv(self.freedom / 2, [[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
         low, high = self.spread * np.sqrt(self.freedom / ends)
         least = LEAST_BIAS * np.median(self.spread)
         remarks = []
