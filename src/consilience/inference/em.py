@@ -288,7 +288,7 @@ def infer_left_out(
     structure = problem.structure.for_left_out(parameters.structure)
     without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold else left_out
+    return keep_unsaid(left_out, posterior, problem.unsaid) if use_gold and problem.unsaid else left_out
 
 
 def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: tuple[int, ...]) -> Floats:
@@ -297,8 +297,6 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: tuple[int, ...]) ->
     All that is known of these is the prior of their answers, which variational Bayes holds against them and counts
     without the item do not.
     """
-    if not unsaid:
-        return left_out
     kept = left_out.copy()
     kept[:, unsaid] = 0.0
     total = kept.sum(axis=1, keepdims=True)
@@ -466,10 +464,6 @@ class Estimates:
         """How the crowd answers on the whole, (K, A)."""
         crowd = self.crowd.transpose(0, 2, 1)
         return np.asarray(self.worker_model.matrices(crowd, self.further, len(self.structure.mean))[0])
-
-    def expect_cells(self) -> Floats | Cells:
-        """Expected counts of answers, (M, L, K)."""
-        return self.counts if self.cells is None else self.cells
 
     @property
     def worker_model(self) -> type[WorkerModel]:

@@ -108,7 +108,8 @@ class LatentModel(Model, LatentEstimator):
             How the coupling was learned, if the plan does not know it.
         """
         r, past = observations.responses, None if earlier is None else earlier.sums
-        lessons = list_lessons(self, observations)
+        may_teach = observations.gold is not None or bool(observations.teach)
+        lessons = list_lessons(self, observations) if may_teach else np.empty(0, np.int64)
 
         # What features say, and where to start.
         feature_fit = None

@@ -71,7 +71,7 @@ from ..answers.answers import Block
 from ..inference import TAILS_95
 from ..inference.cells import sum_by
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.one_coin import COINS, OneCoinWorkers
+from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..inference.workers.rows import RowCounts, of_answers
 from ..kernels import NEARLY_ZERO, Floats, Truths, freeze, read_only
@@ -144,12 +144,6 @@ def count_by_others(
     given = freeze(owner), freeze(judged.copy()), read_only(np.ascontiguousarray(posterior)), rows, freeze(quotients)
     count_without(block.codes, block.offsets, block.amount, *given, counts, pairs, scratch)
     return (block.rows, counts), pairs
-
-
-def shape_of_counts(workers: WorkerModel) -> tuple[int, int]:
-    """The shape of the table that `count_by_others` adds to."""
-    is_coin = isinstance(workers, OneCoinWorkers)
-    return (workers.n_workers, COINS) if is_coin else (workers.n_rows, workers.n_classes)
 
 
 def measure_by_others(workers: WorkerModel, counts: Floats, pairs: Floats) -> dict[str, Floats]:

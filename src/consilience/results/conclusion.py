@@ -20,10 +20,11 @@ from ..inference.em import Parameters, Problem, infer_block, infer_left_out, kee
 from ..inference.observations import Observations
 from ..inference.structures import Statistics, StructureParameters
 from ..inference.workers.base import WorkerModel
+from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.rows import LeftOut, RowCounts, Weighing
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import allocate, release_mapped
-from .chance import count_by_others, shape_of_counts
+from .chance import count_by_others
 from .intervals import (
     MOST_CLASSES_TOGETHER,
     SMALLEST_SHARE,
@@ -136,7 +137,9 @@ def conclude(
     )
     from ..kernels.answers import add_to_rows
 
-    by_worker, counts = np.zeros((r.n_workers, N_SUMS)), np.zeros(shape_of_counts(workers))
+    is_coin = isinstance(workers, OneCoinWorkers)
+    by_worker = np.zeros((r.n_workers, N_SUMS))
+    counts = np.zeros((workers.n_workers, COINS) if is_coin else (workers.n_rows, workers.n_classes))
     totals: list[Floats] | None = None
     posterior = allocate((r.n_items, n_classes))
     left_out, first = allocate(posterior.shape) if leaves_out else posterior, 0
@@ -185,7 +188,7 @@ def conclude_block(block: Block, task: Task) -> tuple[Floats, Floats, list[RowCo
         if task.without is not None:
             left_out, _ = task.without.weigh_by(block, posterior)
             task.relaxed.infer_block(block, left_out)
-            left_out = keep_unsaid(left_out, posterior, task.unsaid)
+            left_out = keep_unsaid(left_out, posterior, task.unsaid) if task.unsaid else left_out
     else:
         posterior = np.ascontiguousarray(task.network[0][run])
         left_out = posterior if task.network[1] is None else task.network[1][run]

@@ -202,7 +202,8 @@ def tabulate_workers(
 def expect_counts(fit: FitResult) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if fit.model != "MajorityVote" and fit.fitted_estimates is not None:
-        return fit.fitted_estimates.expect_cells()
+        cells = fit.fitted_estimates.cells
+        return fit.fitted_estimates.counts if cells is None else cells
     if fit.voting is not None:
         return Cells.of_answers(fit.voting.responses, fit.labels.posterior)
     return Cells.of_table(fit.estimates.counts)
