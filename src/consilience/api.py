@@ -1,4 +1,17 @@
-"""What users call: one call from answers to labels, loading a model, and judging one without any truth."""
+"""What users call: one call from answers to labels, loading a model, and judging one without any truth.
+
+`fuse` goes the way of a model's `fit`, and does more on it:
+
+===================================  ===============================================================================
+``cs.DawidSkene().fit(source)``      ``cs.fuse(source)``
+===================================  ===============================================================================
+`open_with_kind`: answers            `prepare`, for each question: answers, known labels, graph, blocked workers
+                                     `choose_estimator`: the model that these call for
+`fit_model`, where all copies count  `fit_model`, where each group of copies counts once
+                                     `compare_fused`: with the vote, and with a shuffled graph
+`complete`: the result               `complete`: the result, whose findings are warned of
+===================================  ===============================================================================
+"""
 
 from __future__ import annotations
 
@@ -15,7 +28,7 @@ from .documents.html import check_installed, write_page
 from .documents.page import CHARTS, describe_page
 from .documents.view import View
 from .engines import EngineLike, open_engine
-from .errors import InputError, ParameterError, Sentence, parameter_error, warn
+from .errors import ParameterError, Sentence, parameter_error, warn
 from .estimation.estimate import estimate_population
 from .estimation.population import survey_table
 from .formats.sources import COLUMNS, TAG_COLUMNS
@@ -24,8 +37,8 @@ from .inference.estimator import list_defaults
 from .inference.hidden_answers import HeldOutScore, score_hidden
 from .inference.workers.rows import shrink_rows
 from .models.base import Model, Standalone, name_source, restore
-from .models.fusing import SPLIT, are_answers, find_questions, fuse_prepared, list_labels, open_questions
-from .models.opening import open_gold_tables, open_with_kind, prepare
+from .models.fusing import fuse_prepared, open_each
+from .models.opening import open_gold_tables, open_with_kind
 from .models.questions import Questions
 from .numbers.measurement import Measurement
 from .options import check, given, is_among, is_number, to_path
@@ -212,35 +225,26 @@ def fuse(
         check("kind", kind, "fuse")
     if kind == "ratings":
         columns.setdefault("ordered", True)
-    measures = isinstance(model, Standalone) or is_among(model, ("measurement",))
-    says = kind is not None or {"classes", "ordered", "separator"} & columns.keys() or not is_among(model, ("auto",))
-    wanted = "numbers" if kind == "numbers" or (measures and kind is None) else "labels" if says else "auto"
     parameters = {name: value for name, value in asked.items() if name not in (*columns, *BESIDE, "gold_column")}
     if gold_column is not None:
         if gold is not None:
             problem = Sentence("{gold_column} has no effect beside {gold}, which takes its place.")
             raise ParameterError(problem, "Leave out one of them.", keyword="gold_column")
         columns["gold"] = gold_column
-    names: list[Any] | None = list(source) if are_answers(source) else list_labels(columns)
-    if names is None:
-        by_question = [name for name in SPLIT if isinstance(columns.get(name), Mapping)]
-        plain = {name: value for name, value in columns.items() if name not in by_question}
-        try:
-            prepared = prepare(source, graph, gold, plain, block, wanted)
-        except InputError as error:
-            names = find_questions(error, source, columns)
-            if names is None:
-                raise
-        else:
-            if by_question:
-                problem = Sentence(f"{{{by_question[0]}}} is given by question, and there is one.")
-                raise ParameterError(problem, Sentence("Name the questions with {label}."), keyword=by_question[0])
-    several = names is not None
-    opening = open_questions(source, names, graph, gold, columns, block) if names else lambda _: prepared
+    names, opening = open_each(source, graph, gold, columns, block, find_wanted(kind, model, columns))
     models, shared = fuse_prepared(
         names or [None], opening, model, engine, callback, features, item_prior, teach, parameters, source_kind
     )
-    return Questions(models, shared) if several else models[None]
+    return models[None] if names is None else Questions(models, shared)
+
+
+def find_wanted(kind: str | None, model: object, columns: Mapping[str, Any]) -> str:
+    """What answers are read as: "numbers" or "labels" where something says so, else "auto"."""
+    measures = isinstance(model, Standalone) or is_among(model, ("measurement",))
+    if kind == "numbers" or (measures and kind is None):
+        return "numbers"
+    says = kind is not None or {"classes", "ordered", "separator"} & columns.keys() or not is_among(model, ("auto",))
+    return "labels" if says else "auto"
 
 
 def rank(

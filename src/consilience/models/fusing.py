@@ -107,6 +107,31 @@ def list_labels(columns: dict[str, Any]) -> list[str] | None:
     return None if names is None or len(names) == 1 else names
 
 
+def open_each(
+    source: Any, graph: object, gold: object, columns: dict[str, Any], block: object, wanted: str
+) -> tuple[list[Any] | None, Callable[[Any], Prepared]]:
+    """The names of several questions, None if there is one, and a function that opens a question by its name.
+
+    Only reading tells that a table of a platform has answers to several questions: then it is no table of one.
+    """
+    names: list[Any] | None = list(source) if are_answers(source) else list_labels(columns)
+    if names is None:
+        by_question = [name for name in SPLIT if isinstance(columns.get(name), Mapping)]
+        plain = {name: value for name, value in columns.items() if name not in by_question}
+        try:
+            prepared = prepare(source, graph, gold, plain, block, wanted)
+        except InputError as error:
+            names = find_questions(error, source, columns)
+            if names is None:
+                raise
+        else:
+            if by_question:
+                problem = Sentence(f"{{{by_question[0]}}} is given by question, and there is one.")
+                raise ParameterError(problem, Sentence("Name the questions with {label}."), keyword=by_question[0])
+            return None, lambda _: prepared
+    return names, open_questions(source, names, graph, gold, columns, block)
+
+
 def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -> list[str] | None:
     """The questions that a table of a platform, or the file of a tool, has answers to, if these are several.
 
