@@ -155,7 +155,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.sample_items(r, None, np.arange(r.n_items))
+    sample = copies.gather_answers(r, None, np.arange(r.n_items))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -216,7 +216,7 @@ def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Answers.from_matrix(votes)
-    sample = copies.sample_items(r, None, np.arange(r.n_items))
+    sample = copies.gather_answers(r, None, np.arange(r.n_items))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
     groups = np.array([1, 0, 0, 0, 0, 1, 1])

@@ -83,6 +83,10 @@ class Answers:
 
     Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_answers`.
 
+    How much an answer counts in a fit is its `amount` = weight x scale x share: its weight in the table; `scale`, which
+    turns weights into amounts of evidence, and which `weight_scale` keeps for a part of the answers; and its share
+    where near-copies count once. Without weights the amount is the share.
+
     Attributes
     ----------
     items : ndarray

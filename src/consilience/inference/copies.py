@@ -126,7 +126,7 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
     items = np.flatnonzero((draw_items(r) <= limit) & ((sizes > 1) | r.silence_counts))
     is_part = share < 1 and not r.silence_counts
-    counted = sample_items(r, gold, items)
+    counted = gather_answers(r, gold, items)
     pairs, few = count_agreement(counted)
     usual = typical_agreement(counted, pairs)
 
@@ -137,7 +137,7 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
         return []
     if r.n_classes > MOST_CLASSES and not r.silence_counts:
         r, gold = number_labels(r, gold)
-        counted = sample_items(r, gold, items)
+        counted = gather_answers(r, gold, items)
     # Judged are those that agree most often, and others to compare them with: only if too few of these have enough
     # items in common, those that have few.
     hashes = hash_ids(r.workers)
@@ -158,7 +158,7 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
         sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
         for which, most in ((in_common, MOST_IN_COMMON), (~in_common, MOST_APART)):
             chosen |= which & (np.cumsum(sizes * which) <= most)
-        sample = sample_items(r, gold, np.sort(counted.items[chosen]))
+        sample = gather_answers(r, gold, np.sort(counted.items[chosen]))
     events = find_events(sample, judged)
     by_all = np.ascontiguousarray(fit_plain(sample.responses, sample.gold)[1].transpose(2, 0, 1))
     shared = 0.0
@@ -225,8 +225,8 @@ def draw_items(r: Answers) -> NDArray[np.uint64]:
     return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
 
 
-def sample_items(r: Answers, gold: NDArray[np.int32] | None, items: Integers) -> Sample:
-    """The answers to these items."""
+def gather_answers(r: Answers, gold: NDArray[np.int32] | None, items: Integers) -> Sample:
+    """The answers to these items, and silence where it is one, in an order that goes by ids."""
     numbers = draw_items(r)
     items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
