@@ -8,7 +8,7 @@ import numpy as np
 
 from ..answers.columns import to_values
 from ..inference.structures.sets import SetsParameters
-from ..kinds.tags import TagsKind, report_tags
+from ..kinds.tag_kind import TagsKind, report_tags
 from .charts import Chart, draw_shares
 from .document import Column, Part, Section, Table, name_all, to_name
 from .view import View

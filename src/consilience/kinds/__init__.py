@@ -25,7 +25,7 @@ KINDS: dict[str, str | type[AnyKind]] = {
     "Answers": TableKind,
     "Spans": "span_kind.SpansKind",
     "Masks": "masks.MasksKind",
-    "Tags": "tags.TagsKind",
+    "Tags": "tag_kind.TagsKind",
 }
 
 

@@ -18,7 +18,7 @@ from ..inference.structures import StructureParameters, Summary
 from ..inference.structures.sets import Sets, SetsParameters, SetsSummary
 from ..inference.workers.tags import TagWorkers, count_tags
 from ..kernels import Floats, freeze
-from ..kinds.tags import TagsKind, report_tags, report_workers_by_tag
+from ..kinds.tag_kind import TagsKind, report_tags, report_workers_by_tag
 from ..limits import require_few
 from ..results.explanations import Explanations
 from ..results.result import Result
