@@ -1,4 +1,4 @@
-"""`consilience fuse` and `consilience rank`: from a file of answers to a file of labels, or of a ranking."""
+"""`consilience fuse`: from a file of answers to a file of labels."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ from ..formats.sources import write_labels as write_tool
 from ..formats.writing import write_table
 from ..models.base import Standalone
 from ..models.questions import Questions
-from ..options import BY_QUESTION, N_LISTED, given
-from ..rankings.comparisons import Comparisons, open_comparisons
+from ..options import BY_QUESTION, given
 from ..results.label_files import check_label_folder, is_one_file
 from .command import TYPED_ARGUMENTS, refuse
 from .files import Display, check_folder, check_outputs, check_page, finish, name_page, write_together
@@ -46,8 +45,6 @@ KEYWORDS = frozenset(inspect.signature(api.fuse).parameters) - {"source", "graph
 SCANNED = frozenset(inspect.signature(scan_answers).parameters)
 # Those that say how answers are read, so that they have no effect on answers that are read already.
 READING = frozenset(inspect.signature(read_answers).parameters) | {"separator", "gold_column", "content"}
-RANKED = frozenset(inspect.signature(api.rank).parameters) - {"comparisons", "gold", "callback"}
-COMPARED = frozenset(inspect.signature(Comparisons.from_frame).parameters)
 
 
 def run_fuse(**typed: Any) -> None:
@@ -210,36 +207,3 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
             "Leave it out, or fuse a part of the answers without --memory and --resume."
         )
     return True
-
-
-def run_rank(
-    source: str, output: str | None, gold: str | None, report: str | None, save: str | None, **typed: Any
-) -> None:
-    """Rank the candidates in a file of comparisons."""
-    started = time.perf_counter()
-    if source == gold == "-":
-        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    tables = [typed[name] for name in ("judges_report", "wins", "next_comparisons")]
-    check_outputs([output, *tables], [save, report], [source, gold])
-    check_page(report)
-    with Display() as display:
-        display.say(f"Ranking {fit_text(source, 50)}")
-        asked = {name: value for name, value in given(typed).items() if name in RANKED}
-        data = open_comparisons(source, **{name: asked.pop(name) for name in list(asked) if name in COMPARED})
-        model = api.rank(data, gold=gold, callback=display.show_iteration, **asked)
-        display.say("Writing")
-        n = N_LISTED if typed["n"] is None else typed["n"]
-        result = model.result_
-        ranking, judges = (build_frame(each, "pyarrow") for each in (result.table, result.judge_table))
-        files = write_together(
-            {
-                "ranking": (output, partial(write_table, ranking)),
-                "judges": (typed["judges_report"], partial(write_table, judges)),
-                "wins": (typed["wins"], lambda path: write_table(model.win_matrix(), path)),
-                "next": (typed["next_comparisons"], lambda path: write_table(model.next_comparisons(n), path)),
-                "model": (save, model.save),
-            },
-            (report, lambda path: api.write_report(model, path, None, name_page(source))),
-        )
-    document = model.overview(f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
-    finish(document, [Fact("source", "", source)], files, ("Ranking", "not written; give -o FILE to keep it"), started)

@@ -204,7 +204,7 @@ def fuse_answers() -> None:
 
 @declare(
     "rank",
-    "fuse:run_rank",
+    "rank:run_rank",
     "source...",
     options=f"output report save {PRINTING_OPTIONS}",
     columns="left right winner worker item group weight",

@@ -1,5 +1,8 @@
 """What users bring, as answers and back: the register of kinds.
 
+A kind has a file, and what users bring of it another: `span_kind.py` and `spans.py`, `tag_kind.py` and `tags.py`.
+`masks.py` holds both. `base.py` says what every kind is, and holds that of tables of labels.
+
 A new kind is a file in this folder and an entry in `KINDS`. Nothing is imported before something of a kind is brought.
 """
 
