@@ -4,6 +4,10 @@ From this table come the checks of parameters, the keywords that `fuse` and the 
 key is the name in Python; at the shell it is written with dashes. An option that one command or model has under the
 same name as another is called after it, such as "rank.item".
 
+The file has three parts: checks of values, domains (what values may be), and the table. A parameter of `fuse` is in its
+signature and in this table; `api.fuse` takes those that `formats.sources.COLUMNS` names for reading, those in
+`api.BESIDE` itself, and all others for the model. The command line compares with that signature, see `cli/fuse.py`.
+
 Importing this module costs nothing, so that the command line can show its help in an instant.
 """
 

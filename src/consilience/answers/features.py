@@ -10,10 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, listing, plural, warn_of
-from .columns import (
-    Indices,
-    Values,
-)
+from .columns import Indices, Values
 from .keys import Sequences, encode_items, read_keys
 from .matching import key_names, match_rows, open_item_table
 from .tables import is_table, read_figures

@@ -29,10 +29,7 @@ from ..errors import InputError, listing, plural
 from ..kernels import ROUNDING, Floats, freeze
 from ..options import to_floats
 from .classes import normalise_label
-from .columns import (
-    Indices,
-    spell_surrogates,
-)
+from .columns import Indices, spell_surrogates
 from .matching import match_rows, open_item_table
 from .tables import is_table, read_figures
 

@@ -15,16 +15,7 @@ import numpy as np
 
 from ..errors import InputError, Sentence, listing, plural, shorten
 from ..kernels import Truths
-from .columns import (
-    Column,
-    Indices,
-    find_missing,
-    is_present,
-    lookup,
-    name_composite,
-    to_values,
-    tuples_to_ids,
-)
+from .columns import Column, Indices, find_missing, is_present, lookup, name_composite, to_values, tuples_to_ids
 from .tables import WHOLE, Table, is_table, key_roles, open_frame, open_series
 
 if TYPE_CHECKING:

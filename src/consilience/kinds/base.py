@@ -108,7 +108,7 @@ class Kind(ABC, Generic[Brought]):
     origin: tuple[str, str] | None = None
     question: str | None = None
 
-    # What was brought
+    # Reading: from what was brought to answers. `models/opening.py` calls these.
 
     @classmethod
     @abstractmethod
@@ -132,6 +132,8 @@ class Kind(ABC, Generic[Brought]):
     def make_graph(cls, brought: Brought) -> Graph:
         """The graph of items that are linked by what they are."""
         raise NotImplementedError(cls.name)
+
+    # Known labels: from the form that users know to that of items.
 
     @classmethod
     def take_known(
@@ -190,12 +192,14 @@ class Kind(ABC, Generic[Brought]):
         """
         return gold
 
+    # Conversion of files, without a fit.
+
     @classmethod
     def list_losses(cls, brought: Brought, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
         """What is lost from one format to another, or to a layout, in words; `carried` is what that can hold."""
         return []
 
-    # Results
+    # What a fit and its file need to know of the items.
 
     def to_saved(self, texts: bool) -> Kind[Any]:  # noqa: ARG002 (where there are texts)
         """What a file holds of the kind, and whether it holds `texts`."""
@@ -211,6 +215,8 @@ class Kind(ABC, Generic[Brought]):
     def list_parts(self) -> Values | None:
         """What each thing has an item for, all of which are known together, such as tags; None where it is one item."""
         return None
+
+    # Items and results as documents show them.
 
     def show(self, items: Indices) -> list[str] | None:  # noqa: ARG002
         """What some items look like, as text; None if nothing is known of it."""
@@ -240,6 +246,8 @@ class Kind(ABC, Generic[Brought]):
     def size(self, answers: Answers) -> tuple[int, int]:
         """How many items and answers users see."""
         return answers.n_items, answers.n_responses
+
+    # Tables and files of results.
 
     def arrange(self, labels: FusedLabels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
         """The columns of the table of labels, where a row is about more than one item; None where it is not.

@@ -11,15 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.answers import Answers
-from ..answers.columns import (
-    Column,
-    Values,
-    find_present,
-    lookup,
-    name_probabilities,
-    to_column,
-    to_values,
-)
+from ..answers.columns import Column, Values, find_present, lookup, name_probabilities, to_column, to_values
 from ..answers.tables import is_table, open_frame
 from ..errors import InputError, listing, plural, shorten
 from ..kernels import NEARLY_ZERO, Floats, Truths
