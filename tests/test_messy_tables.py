@@ -47,6 +47,8 @@ def rename(old: str, *new: str) -> dict:
     ("role", "name"),
     [
         *(("item", name) for name in ("task_id", "item_id", "Image ID", "promptId", "question-id", "unit_id", "HITId")),
+        *(("item", name) for name in ("audio", "Student ID", "row", "Image Name")),
+        *(("worker", name) for name in ("grader", " Annotator Name", "Grader name")),
         *(("worker", name) for name in ("worker_id", "rater", "user_id", "performer", "WorkerID", "coder", "model")),
         *(("label", name) for name in ("verdict", "category", "class", "choice", "annotation", "rating", "Value")),
     ],
@@ -60,6 +62,39 @@ def test_several_names(role, names):
     with pytest.raises(InputError, match=f"2 columns that may be the {role}: '{names[0]}', '{names[1]}'. Choose one"):
         cs.Answers.from_frame(rename(role, *names))
     assert cs.Answers.from_frame(rename(role, *names), **{role: names[1]}).columns[role] == names[1]
+
+
+def test_row_numbers_of_answers_are_no_items():
+    with pytest.raises(InputError, match="no column for the item"):
+        cs.Answers.from_frame(rename("item", "picture of the thing") | {"row": [0, 1, 2, 3]})
+
+
+def make_pivot(**named) -> pd.DataFrame:
+    frame = pd.DataFrame(make_table(**named))
+    return frame.pivot(index="item", columns="worker", values="label")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: [dict(zip(make_table(), row, strict=True)) for row in zip(*make_table().values(), strict=True)],
+        lambda: pd.DataFrame(make_table()).set_index(["item", "worker"]),
+        lambda: pd.DataFrame(make_table()).set_index("worker"),
+        make_pivot,
+    ],
+    ids=["records", "two in the index", "worker in the index", "pivot"],
+)
+@pytest.mark.filterwarnings("ignore::consilience.errors.DataWarning")
+def test_records_and_tables_with_an_index(make):
+    read, plain = cs.Answers.from_frame(make()), cs.Answers.from_frame(make_table())
+    assert read.items.tolist() == plain.items.tolist()
+    assert read.workers.tolist() == plain.workers.tolist()
+    assert [read.labels[k] for k in read.label] == [plain.labels[k] for k in plain.label]
+
+
+def test_an_index_is_left_alone_where_a_column_plays_its_role():
+    frame = pd.DataFrame(make_table(), index=pd.Index([7, 8, 9, 10], name="id"))
+    assert cs.Answers.from_frame(frame).columns["item"] == "item"
 
 
 def test_row_numbers():

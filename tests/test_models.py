@@ -159,6 +159,15 @@ def test_attributes_are_those_documented(model):
     assert absent <= {"classifier_", "sequential_confusion_"}  # with features, and with sequential workers
 
 
+def test_a_model_is_the_last_step_of_a_pipeline():
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    answers = cs.simulate.independent(40, n_workers=5, seed=1).responses
+    labels = pipeline.make_pipeline("passthrough", cs.MajorityVote()).fit_predict(answers)
+    assert labels.tolist() == cs.MajorityVote().fit(answers).labels_.tolist()
+    with pytest.raises(ParameterError, match="known labels go to gold="):
+        cs.MajorityVote().fit_predict(answers, answers.labels)
+
+
 def test_a_failed_fit_leaves_the_last_one():
     model = cs.DawidSkene().fit(ANSWERS)
     before = model.posterior_

@@ -523,6 +523,8 @@ def test_models_without_answers_and_other_things_are_refused(fused, tmp_path):
         cs.report(cs.DawidSkene(), path)
     with pytest.raises(NotFittedError, match="holds no answers"):
         cs.report(cs.load(fused.save(tmp_path / "m.model", answers=False)), path)
+    with pytest.raises(InputError, match=r"does not end in .html. Give a name such as report.html"):
+        cs.report(fused, tmp_path / "r.pdf")
     with pytest.raises(InputError, match="no folder"):
         cs.report(fused, tmp_path / "nowhere" / "r.html")
     assert not path.exists()
@@ -563,6 +565,16 @@ def test_the_command_line_writes_reports(answers_file):
 
 def shown_command(path="r.html"):
     return next(text for _, text in Page(Path(path).read_text("utf-8")).all("pre"))
+
+
+def test_the_content_of_sets_of_tags_is_on_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    votes = {"a": "x;y", "b": "x", "c": "y"}
+    lines = [f"i{n},{worker},{said},text of {n}" for n in range(20) for worker, said in votes.items()]
+    Path("tags.csv").write_text("\n".join(["item,worker,labels,words", *lines]) + "\n", encoding="utf-8")
+    asked = ("--separator", ";", "--content", "words", "--report", "r.html")
+    assert run("fuse", "tags.csv", *asked).exit_code == 0
+    assert "text of 7" in Path("r.html").read_text(encoding="utf-8")
 
 
 def test_the_command_of_the_page_works(answers_file):

@@ -24,7 +24,7 @@ from typing import Any
 from .answers.random_choices import hide_answers
 from .comparisons.vote import renew_with_estimates
 from .documents.charts import Chart, import_converter
-from .documents.html import check_installed, write_page
+from .documents.html import check_page, write_page
 from .documents.page import CHARTS, describe_page
 from .documents.view import View
 from .engines import EngineLike, open_engine
@@ -466,7 +466,7 @@ def report(model: Any, path: str | os.PathLike[str], content: object = None, *, 
         A fitted model, with its answers. Best is one that `consilience.fuse` returned: it was compared with majority
         vote. Or what `fuse` returned of several questions, or a ranking, for which there is no other parameter.
     path : str or path
-        The file to write.
+        The file to write, whose name ends in .html.
     content : dict, Series, table or path, optional
         What the items look like: a text, or the path of a picture, which is embedded small (this needs pillow). {item:
         text}, for sequences {(sequence, position): text}; or a table with the items and a column of content. Relative
@@ -513,7 +513,7 @@ def write_report(
     source : str
         Its file of answers, which may hold known labels too; empty if a saved model holds them.
     """
-    check_installed()
+    check_page(path)
     if isinstance(model, (Standalone, Questions)):
         return write_page(model.page(title), path)
     return write_page(describe_page(View(need_fitted(model, "report"), content, folder, command, source), title), path)

@@ -68,15 +68,20 @@ _NAMES = {
         "itemid taskid questionid",
         "imageid promptid docid documentid exampleid sampleid unitid hitid recordid instanceid objectid textid "
         "sentenceid tweetid postid commentid pairid queryid reviewid messageid articleid ticketid caseid productid "
-        "pageid videoid photoid",
-        "image prompt document doc example sample unit record instance object tweet",
+        "pageid videoid photoid audioid",
+        "image prompt document doc example sample unit record instance object tweet photo video audio",
+        "itemname taskname imagename documentname",
         "text sentence url filename file path",
+        "student studentid",
+        "row rowid",
     ),
     "worker": (
         "worker annotator judge labeler",
         "workerid annotatorid judgeid labelerid labeller labellerid rater raterid coder coderid performer performerid "
         "contributor contributorid reviewer reviewerid assessor assessorid grader graderid evaluator evaluatorid "
         "expert expertid toloker tolokerid turker turkerid",
+        "workername annotatorname judgename labelername labellername ratername codername reviewername assessorname "
+        "gradername evaluatorname expertname",
         "user userid username participant participantid respondent respondentid annotatedby",
         "labelingfunction labellingfunction lf",
         "model modelid modelname classifier llm",
@@ -414,7 +419,11 @@ def find_columns(table: Table, names: Mapping[str, str | None]) -> dict[str, str
         others = table.candidates("item")
         if len(others) == 1 and (squeeze(others[0]) in ALIASES["item"][1] or are_distinct(table.read(usual))):
             given["item"] = others[0]
-    return {role: table.need(role, name, parameter=role) for role, name in given.items()}
+    columns = {role: table.need(role, name, parameter=role) for role, name in given.items()}
+    is_row = not paired and names["item"] is None and squeeze(columns["item"]) in ALIASES["item"][-1]
+    if is_row and table.n_rows > 1 and are_distinct(table.read(columns["item"])):  # it counts the answers
+        raise table.no_column("item", None, "item")
+    return columns
 
 
 def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Iterable[str], how: str) -> None:
@@ -442,6 +451,10 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     """A frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
     if isinstance(frame, Table):
         return frame
+    if isinstance(frame, list) and frame and all(isinstance(row, Mapping) for row in frame):  # records
+        keys = list(dict.fromkeys(key for row in frame for key in row))
+        check_names(keys, "A list of records")
+        frame = {key: [row.get(key) for row in frame] for key in keys}
     if isinstance(frame, Mapping):
         splits = [split for split, values in frame.items() if _is_dataset(values)]
         if splits:
@@ -457,7 +470,7 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
         frame = pa.Table.from_batches([frame])
     if _is_dataset(frame):
         frame = _read_dataset(frame, name)
-    native = frame if isinstance(frame, pa.Table) else _to_native(frame)
+    native = frame if isinstance(frame, pa.Table) else _to_native(_use_index(frame))
     if hasattr(native, "__arrow_c_stream__") and not isinstance(native, (*_FRAMES, *_COLUMNS)):
         try:
             native = pa.RecordBatchReader.from_stream(native).read_all()
@@ -474,8 +487,8 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if not isinstance(native, nw.DataFrame):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
-            "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Answers; for arrays "
-            "see Answers.from_matrix.",
+            "Give a pandas, polars or pyarrow table, a dict of columns, a list of records, a path, or "
+            "consilience.Answers; for arrays see Answers.from_matrix.",
         )
     kind = native.implementation
     backend = "pandas" if kind.is_pandas_like() else kind.name.lower()
@@ -489,6 +502,18 @@ def is_table(values: object) -> bool:
     native = _to_native(values)
     is_stream = hasattr(native, "__arrow_c_stream__") and not isinstance(native, _COLUMNS)
     return isinstance(native, _FRAMES) or is_stream
+
+
+def _use_index(frame: Any) -> Any:
+    """A table of pandas whose index plays a role that no column plays, such as a pivot by item, with it as a column."""
+    if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
+        return frame
+    table = Table(list(frame.columns), frame.__getitem__)
+    lacking = [role for role in ROLES if table.find(role) is None]
+    names = {name for name in frame.index.names if isinstance(name, str) and name not in table.names}
+    index = Table([name for name in frame.index.names if name in names], frame.index.get_level_values)
+    found = [name for role in lacking if (name := index.find(role)) is not None]
+    return frame.reset_index(level=list(dict.fromkeys(found))) if found else frame
 
 
 def _is_dataset(values: object) -> bool:

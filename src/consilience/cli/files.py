@@ -26,7 +26,6 @@ from ..answers.layouts import LAYOUTS
 from ..answers.previews import fit_text
 from ..api import load
 from ..documents.document import Column, Document, Fact, Facts, Part, Table, Text
-from ..documents.html import check_installed
 from ..errors import InputError, join_names, make_inert, plural
 from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
@@ -134,19 +133,6 @@ def check_folder(path: str, source: str) -> None:
     real, read = os.path.realpath(path), os.path.realpath(root)
     if real == read or (os.path.isdir(source) and real.startswith(read + os.sep)):
         raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
-
-
-def check_page(path: str | None) -> None:
-    """Raise the error that a report would meet, by what is installed and by the name of the file.
-
-    A device may have any name.
-    """
-    if path is None:
-        return
-    check_installed()
-    if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
-        problem = f"The report is an HTML page, and {path!r} does not end in .html."
-        raise InputError(problem, "Give a name such as report.html.")
 
 
 def check_outputs(tables: Iterable[str | None], others: Iterable[str | None], inputs: Iterable[str | None]) -> None:

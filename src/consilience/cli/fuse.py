@@ -23,6 +23,7 @@ from ..answers.graph import Graph
 from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..documents.document import Fact
+from ..documents.html import check_page
 from ..documents.overview import describe_fit, describe_questions, sort_workers
 from ..engines import Threads
 from ..formats import readable_formats
@@ -33,12 +34,13 @@ from ..formats.scanning import IN_MEMORY, scan_answers
 from ..formats.sources import choose_target, find_source, open_table, read_answers, write_results
 from ..formats.sources import write_labels as write_tool
 from ..formats.writing import write_table
+from ..kinds.tags import Tags
 from ..models.base import Standalone
 from ..models.questions import Questions
 from ..options import BY_QUESTION, given
 from ..results.label_files import check_label_folder, is_one_file
 from .command import TYPED_ARGUMENTS, refuse
-from .files import Display, check_folder, check_outputs, check_page, finish, name_page, write_together
+from .files import Display, check_folder, check_outputs, finish, name_page, write_together
 
 # Keywords of `consilience.fuse` are options of the command; so are those of `scan_answers`.
 KEYWORDS = frozenset(inspect.signature(api.fuse).parameters) - {"source", "graph", "gold", "engine", "callback"}
@@ -117,16 +119,7 @@ def run_fuse(**typed: Any) -> None:
                 fused.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
         workers = pa.table(fused.worker_report()) if kind is None else sort_workers(fused)
-        content = None
-        if options.content is not None:  # the columns that say which item a row is about, and what it looks like
-            formats = {each.name for each in readable_formats()}
-            table = open_file(source, format=options.format if options.format in formats else None)
-            if options.content not in table.names:
-                raise table.no_column("content", options.content, "content")
-            responses = fused.result_.answers
-            roles = ("item",) if responses.sequences is None else ("sequence", "position")
-            names = {role: responses.columns.get(role, role) for role in roles}
-            content = {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
+        content = None if options.content is None else find_content(options, fused.result_)
         about = name_page(source), os.path.dirname(source), click.get_current_context().meta[TYPED_ARGUMENTS], source
         files = write_together(
             {
@@ -158,6 +151,24 @@ def run_fuse(**typed: Any) -> None:
     store = [Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []
     read_from = [Fact("source", "", source), *store]
     finish(document, read_from, files, ("Written", "nothing; give -o FILE to keep the labels"), started, more)
+
+
+def find_content(options: SimpleNamespace, result: Any) -> dict[str, Any]:
+    """The columns of the file that say which item a row is about, or which whole sequence, and what it looks like."""
+    formats = {each.name for each in readable_formats()}
+    table = open_file(options.source, format=options.format if options.format in formats else None)
+    if options.content not in table.names:
+        raise table.no_column("content", options.content, "content")
+    columns, keys = result.answers.columns, {"item": "item"}
+    if result.kind.brought is Tags:  # a row is about all tags of an item
+        keys = {"sequence": "item"}
+    elif result.answers.sequences is not None:
+        keys = {"sequence": "sequence", "position": "position"}
+    content = {"content": table.read(options.content)}
+    for name, role in keys.items():
+        table, column = table.combine(role, columns.get(role, role))
+        content[name] = table.read(str(column))
+    return content
 
 
 def expand_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:

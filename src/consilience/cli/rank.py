@@ -13,11 +13,12 @@ from .. import api
 from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..documents.document import Fact
+from ..documents.html import check_page
 from ..formats.files import name_of
 from ..formats.writing import write_table
 from ..options import N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
-from .files import Display, check_outputs, check_page, finish, name_page, write_together
+from .files import Display, check_outputs, finish, name_page, write_together
 
 RANKED = frozenset(inspect.signature(api.rank).parameters) - {"comparisons", "gold", "callback"}
 COMPARED = frozenset(inspect.signature(Comparisons.from_frame).parameters)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from ..answers.previews import fit_text
 from ..api import load, write_report
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
+from ..documents.html import check_page
 from ..documents.overview import describe_fit, describe_questions, format_columns, sort_workers
 from ..errors import InputError, plural, to_sentence, warn_of
 from ..formats.files import describe_state, name_of
@@ -37,7 +38,7 @@ from ..planning.sample import expect_errors
 from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import TYPED_ARGUMENTS, list_values, publish, refuse
-from .files import Display, check_outputs, check_page, finish, name_page, write_together
+from .files import Display, check_outputs, finish, name_page, write_together
 
 SEVERAL, NO_LABELS = "several questions", "results without labels"
 

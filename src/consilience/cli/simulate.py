@@ -17,6 +17,7 @@ from .. import simulate as simulators
 from ..answers.answers import Answers
 from ..api import fuse, write_report
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
+from ..documents.html import check_page
 from ..errors import InputError, MissingDependencyError, first_line, listing, plural, to_sentence
 from ..evaluation.labels import evaluate
 from ..formats import writable_formats
@@ -24,7 +25,7 @@ from ..formats.writing import replace_file, write_table
 from ..models.independent import MajorityVote
 from ..simulate.crowds import Simulation
 from .command import list_values, publish, to_json
-from .files import Display, check_outputs, check_page
+from .files import Display, check_outputs
 
 # ---------------------------------------------------------------------------------------------------------- simulate
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.previews import MOST_ROWS_SHOWN, count_rest, frame_html, html_estimate, html_table, paragraph, to_word
-from ..errors import Python, spell_in_python
-from ..formats.writing import replace_file
+from ..errors import InputError, Python, spell_in_python
+from ..formats.writing import cannot_be_replaced, replace_file
 from ..results.findings import Finding
 from .charts import import_converter, not_installed
 from .document import Document, Facts, Section, Table, Text, Widget, spell, to_name
@@ -33,10 +33,18 @@ LONGEST_TITLE = 200
 MOST_FINDINGS = 3
 
 
-def check_installed() -> None:
-    """Raise the error that a page would meet if what it needs is not installed."""
+def check_page(path: str | None) -> None:
+    """Raise the error that a page would meet, by what is installed and by the name of the file.
+
+    A device may have any name.
+    """
+    if path is None:
+        return
     load_templates()
     import_converter()
+    if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
+        problem = f"The report is an HTML page, and {path!r} does not end in .html."
+        raise InputError(problem, "Give a name such as report.html.")
 
 
 def write_page(document: Document, path: str) -> Path:

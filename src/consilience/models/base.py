@@ -16,7 +16,7 @@ from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
 from ..checks.register import run_checks
 from ..engines import open_engine
-from ..errors import NotFittedError, ParameterError, Sentence, StoreError, listing, shorten
+from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, listing, shorten
 from ..inference import estimator
 from ..inference.estimator import Fitted, LabelEstimator, describe_call, list_defaults
 from ..kernels import Floats
@@ -192,8 +192,12 @@ class Model(PlanningMethods, LabelEstimator):
             self._result = complete(self, fit_model(self, observations, links, opened))
         return self
 
-    def fit_predict(self, responses: object, **given: Any) -> Values:
-        """Fit, and return the labels. Parameters are those of `fit`."""
+    def fit_predict(self, responses: object, y: None = None, **given: Any) -> Values:
+        """Fit, and return the labels. Parameters are those of `fit`; `y` is what a pipeline of scikit-learn passes."""
+        if y is not None:
+            raise ParameterError(
+                Sentence("y is not used: known labels go to {gold}.", gold=Python("gold=")), keyword="y"
+            )
         labels: Values = self.fit(responses, **given).labels_
         return labels
 
