@@ -17,7 +17,7 @@ from ..answers.random_choices import sample_items
 from ..answers.tagging import are_tags
 from ..engines import Engine
 from ..errors import parameter_error, warn
-from ..inference.em import Estimates, Fit, Problem, decode_labels
+from ..inference.em import Estimates, Fit, Problem, decode_labels, run_em
 from ..inference.estimator import LatentEstimator, Plan, explain_stop
 from ..inference.features import FeatureFit, fit_with_features
 from ..inference.hidden_answers import CouplingScore, raise_where
@@ -121,7 +121,9 @@ class LatentModel(Model, LatentEstimator):
         problem = plan.problem
 
         # The loop, from every start.
-        fits = {name: self._run(problem, start) for name, start in plan.starts.items()}
+        fits: dict[str, Fit] = {}
+        for name, start in plan.starts.items():
+            fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
         best = self._choose(problem, fits)
         stopped = None if best.converged else explain_stop(self)
         if stopped is not None:
