@@ -87,6 +87,22 @@ def test_items_drawn_with_unequal_chances_count_for_those_that_were_not():
     assert abs(np.mean(votes[drawn, 0] == truth[drawn]) - np.mean(votes[:, 0] == truth)) > 0.1
 
 
+def test_a_single_tag_is_judged_like_others():
+    """Who is always right about the one tag is said to be, and who says the opposite has no worth."""
+    truth = np.arange(40) % 3 == 0
+    table = {"item": np.repeat(np.arange(40), 3), "worker": np.tile(["a", "b", "c"], 40)}
+    said = np.repeat(truth, 3)
+    said[2::3] = ~truth
+    tags = cs.Tags.from_frame(table | {"tags": [["urgent"] if each else [] for each in said]})
+    known = {item: ["urgent"] if truth[item] else [] for item in range(40)}
+    found = cs.fuse(tags).audit(known)
+    assert [row["sensitivity"] for row in found.rows] == [row["specificity"] for row in found.rows] == [1.0, 1.0, 0.0]
+    assert found.rows[0]["remarks"] == "right in nearly all"
+    assert found.rows[2]["remarks"].startswith("right in hardly any; perhaps no better than chance")
+    turned = {item: [] if truth[item] else ["urgent"] for item in range(40)}
+    assert cs.fuse(tags).audit(turned).worth == 1.0
+
+
 def test_labels_that_are_no_classes_are_not_judged():
     table = {"item": np.repeat(np.arange(40), 3), "worker": np.tile(["a", "b", "c"], 40)}
     truth = np.where(np.arange(40) % 2, "yes", "no")

@@ -32,6 +32,8 @@ def test_what_it_says_to_type_works(name, tmp_path, monkeypatch):
     found = json.loads(run("check", EXAMPLES / name, "--json").stdout)
     assert found["kind"] == ANSWERS[name]
     assert found["possible"]
+    if "rows" in found:
+        assert found["rows"] == len((EXAMPLES / name).read_text().splitlines()) - 1
     for command in found["next"]:
         result = run(*shlex.split(command)[1:])
         assert result.exit_code == 0, (command, result.stderr)

@@ -327,6 +327,18 @@ def test_tags_and_questions_have_estimates_of_their_own(tmp_path, monkeypatch):
     assert list(json.loads(run("audit", "several.model", "known.csv", "--json").stdout)["questions"]) == ["spam"]
 
 
+def test_each_of_two_tags_is_compared_with_the_fit():
+    rng = np.random.default_rng(1)
+    truth = rng.random((200, 2)) < [0.4, 0.2]
+    said = truth[:, None] ^ (rng.random((200, 3, 2)) < 0.1)
+    said[:, :, 1] |= rng.random((200, 3)) < 0.7  # all find too much of the second
+    sets = [[name for name, has in zip("xy", each, strict=True) if has] for each in said.reshape(-1, 2).tolist()]
+    table = {"item": np.repeat(np.arange(200), 3), "worker": np.tile(["a", "b", "c"], 200), "tags": sets}
+    known = {n: [name for name, has in zip("xy", truth[n], strict=True) if has] for n in range(100)}
+    found = cs.fuse(cs.Tags.from_frame(table)).estimate(known).findings
+    assert any(each.kind == "bias" and "share of 'y'" in str(each.problem) for each in found)
+
+
 def test_documents_are_clusters():
     """Tokens of few documents tell less than as many of all: the interval knows."""
     crowd = cs.simulate.sequences(40, length=20, n_classes=2, stickiness=0.9, seed=2)

@@ -285,6 +285,12 @@ def test_what_is_no_number(label, message):
         fuse({"item": [1, 2, 3], "worker": [1, 1, 2], "label": label})
 
 
+@pytest.mark.parametrize("average", AVERAGES)
+def test_no_iterations_are_enough_for_a_value(crowd, average):
+    model = cs.Measurement(average=average, max_iter=0).fit(crowd.responses)
+    assert np.isfinite(model.values_).all()
+
+
 def test_single_answers_have_no_interval():
     with pytest.warns(DataWarning, match="Each item has one answer"):
         model = fuse(table(*((n, n % 3, float(n)) for n in range(12))))
@@ -418,11 +424,12 @@ def test_numbers_that_are_mapped_from_files(crowd, tmp_path):
     np.testing.assert_allclose(fuse(scanned, average="robust").values_, fuse(r, average="robust").values_)
 
 
-@pytest.mark.parametrize("spoil", ["item", "worker", "average"])
+@pytest.mark.parametrize("spoil", ["item", "first", "worker", "average"])
 def test_damaged_models(fused, tmp_path, spoil):
     result, model = fused.result_, copy(fused)
-    wrong = {"item": result.item + 100, "worker": result.worker + 100, "average": "mode"}
-    model._result = replace(result, **{spoil: wrong[spoil]})
+    wrong = {"item": result.item + 100, "first": np.append(-1, result.item[1:]), "worker": result.worker + 100}
+    name = "item" if spoil == "first" else spoil
+    model._result = replace(result, **{name: wrong.get(spoil, "mode")})
     path = model.save(tmp_path / "a.model")
     with pytest.raises(StoreError, match="damaged"):
         cs.load(path)

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import quietly
 from ..estimation.estimate import Estimate, estimate_population
 from ..estimation.judges import Audit, audit_workers
+from ..estimation.population import MEAN
 from .charts import Chart, draw_intervals
 from .document import Column, Fact, Facts, Part, Section, Table, Text, to_name
 from .view import View
@@ -47,7 +48,7 @@ def spell_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 def draw_estimates(found: Estimate) -> Chart | None:
     """A forest plot of the estimates of shares, or else of means; None without any."""
     told = [row for row in found.rows if row["estimate"] is not None]
-    shares = [row for row in told if row["of"] != "mean" or row["high"] <= 1] or told
+    shares = [row for row in told if row["of"] != MEAN] or told
     if not shares:
         return None
     several = len({row["of"] for row in shares}) > 1
@@ -57,7 +58,7 @@ def draw_estimates(found: Estimate) -> Chart | None:
             to_name(row[key]) for key in ("group", "of") if row[key] is not None and (key != "of" or several)
         )
         rows.append((name or to_name(row["of"]), row["estimate"], row["low"], row["high"], ""))
-    is_share = all(low >= 0 and high <= 1 for _, _, low, high, _ in rows)
+    is_share = shares[0]["of"] != MEAN
     low, high = min(row[2] for row in rows), max(row[3] for row in rows)
     step = 0.1 if is_share else 10 ** math.floor(math.log10(max(high - low, 1e-9)))
     domain = math.floor(low / step) * step, math.ceil(high / step) * step

@@ -83,8 +83,8 @@ class Estimate:
         }
 
     def find_below(self, least: float) -> list[Mapping[str, Any]]:
-        """The rows whose interval begins below a number, or that have no estimate."""
-        return [row for row in self.rows if row["estimate"] is None or row["low"] < least]
+        """The rows whose interval begins below a number, or that have none."""
+        return [row for row in self.rows if row["low"] is None or row["low"] < least]
 
     def describe(self) -> str:
         """What the estimate rests on."""
@@ -139,6 +139,9 @@ def estimate_population(population: Population, of: object = None, by: object = 
     counts = dict(zip(names, zip(sizes.tolist(), n_known.tolist(), strict=True), strict=True))
     findings = list(find_doubts(population, n_items - len(inside), counts, by))
 
+    # Two tags are no such pair: an item may have both.
+    known, predicted = (part.sum(axis=1) for part in (population.known, population.predicted))
+    is_either = len(population.names) == 2 and bool((known == 1).all()) and np.allclose(predicted, 1)
     table, differences = list[dict[str, Any]](), list[dict[str, Any]]()
     for each in quantities:
         if not drawn.any():
@@ -156,7 +159,7 @@ def estimate_population(population: Population, of: object = None, by: object = 
         same = each.is_share and bool((each.known == each.known[0]).all())
         for n, name in enumerate(names):
             table.append(make_row(name, each, means, alone, fit, n, int(sizes[n]), int(n_known[n]), same))
-        if not (len(population.names) == 2 and len(table) > len(names)):  # the other one of two classes says the same
+        if not (is_either and len(table) > len(names)):  # the other one of two classes says the same
             findings += find_bias(each, table[-len(names) :], same, len(rows))
         if by is not None and not same:
             told = np.flatnonzero(n_known >= LEAST_IN_GROUP).tolist()

@@ -42,7 +42,8 @@ MISSED = {
     0.75: "three quarters",
     1: "nearly all",
 }
-RIGHT = {n / d: f"{n} of {d}" for n, d in ((1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))}
+RIGHT = {0.0: "hardly any", 1.0: "nearly all"}
+RIGHT |= {n / d: f"{n} of {d}" for n, d in ((1, 10), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))}
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,8 @@ def audit_workers(result: Result, population: Population, by: object = None) -> 
     each = r.n_items // population.n_items
     rows = (population.rows[:, None] * each + np.arange(each)).ravel()
     truth = np.full(r.n_items, -1)
-    truth[rows] = population.known.astype(np.int64).ravel() if each > 1 else population.known.argmax(axis=1)
+    known = population.known
+    truth[rows] = known.argmax(axis=1) if result.kind.list_parts() is None else known.astype(np.int64).ravel()
     chance = np.ones(r.n_items)
     chance[rows] = 1.0 if population.inclusion is None else np.repeat(population.inclusion, each)
 
@@ -203,7 +205,7 @@ def audit_workers(result: Result, population: Population, by: object = None) -> 
         row |= {"agreement": to_figure(kappa[m]), "error_correlation": to_figure(mean[m]), "errs_like": like}
         remarks = [f"right in {near(row['accuracy'], RIGHT)}"]
         if kappa[m] - error[m] <= 0:
-            remarks.append("no better than chance")
+            remarks.append("perhaps no better than chance")
         for k, found in enumerate(recalls):
             if 1 - found[""][m] >= MANY_MISSED and 1 - found["_high"][m] > SOME_MISSED:
                 remarks.append(f"misses {near(1 - found[''][m], MISSED)} of {shorten(classes[k], 30)}")
@@ -275,7 +277,7 @@ def find_worth(population: Population) -> float | None:
     f, p = population.known, population.predicted[population.rows]
     f, p = f - f.mean(axis=0), p - p.mean(axis=0)
     scale = float((f * f).sum() * (p * p).sum())
-    share = float((f * p).sum()) ** 2 / scale if scale else 0.0
+    share = max(float((f * p).sum()), 0.0) ** 2 / scale if scale else 0.0  # what is turned round is of no use
     return 1 / (1 - share) if share < 1 else None
 
 

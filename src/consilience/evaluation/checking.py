@@ -150,7 +150,8 @@ def check(source: Any) -> Check:
             columns = [] if table is None else list_columns(table, dict.fromkeys(error.questions, "question"))
             possible = ["For each question one label for each item, and how reliable each worker is over all of them."]
             command = name_command("fuse", path, "-o labels.csv --save crowd.model")
-            return Check(name, "answers to several questions", {"rows": len(columns)}, columns, possible, [], [command])
+            counts = {} if table is None else {"rows": table.n_rows}
+            return Check(name, "answers to several questions", counts, columns, possible, [], [command])
         except (InputError, ParameterError) as error:
             refused = error if refused is None else refused
     if opened is None:

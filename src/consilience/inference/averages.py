@@ -251,7 +251,7 @@ def learn_robust(data: Numbers, t: Floats, crowd: Crowd, max_iter: int, tol: flo
     near = max((1.48 * float(np.median(away))) ** 2, 1e-3 * width)
     heavy = np.where(told, (VALUES + 1) / (VALUES + (t - middle) ** 2 / near), 0.0)
     n_iter, converged = 0, False
-    while n_iter < max_iter and not converged:
+    while n_iter < max(max_iter, 1) and not converged:  # one step at least says what workers are like
         u = (ERRORS + 1) / (ERRORS + find_squares(data, t, variance, crowd) / crowd.noise[worker])
         precision = weight * u * ((1 - crowd.careless) / crowd.noise)[worker]
         information = np.maximum(data.by_item(precision) + heavy / width, TINY)

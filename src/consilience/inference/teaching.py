@@ -211,11 +211,13 @@ def list_lessons(model: LatentEstimator, observations: Observations) -> NDArray[
             problem, remedies = f"Known labels cannot teach: {r.n_classes:,} classes are too many.", []
         elif n_units >= LEAST_LESSONS:
             problem = f"All {n_known:,} known labels are the same, and cannot teach."
+            remedies = ["Give known labels of other classes too."]
     else:
         problem = "Known labels cannot teach, since probabilities are not to be calibrated."
         remedies = [Sentence("Calibrate by {calibration}.", calibration="hidden answers")]
     if observations.teach:
-        raise ParameterError(problem, *remedies, Sentence("Or leave out {teach}."), keyword="teach")
+        leave = Sentence("Or leave out {teach}." if remedies else "Leave out {teach}.")
+        raise ParameterError(problem, *remedies, leave, keyword="teach")
     return nothing
 
 

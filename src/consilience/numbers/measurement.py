@@ -131,7 +131,11 @@ class Measured:
 
     def check_saved(self) -> None:
         """Raise a `ValueError` unless the fields of a file go together."""
-        if not len(self.item) or self.item.max() >= len(self.value) or (np.diff(self.item) < 0).any():
+        if (
+            not len(self.item)
+            or not 0 <= self.item[0] <= self.item[-1] < len(self.value)
+            or (np.diff(self.item) < 0).any()
+        ):
             raise ValueError("the items of the answers cannot be so")
         if any(not 0 <= m < len(self.workers) for group in self.copies for m in group):
             raise ValueError("copies are not workers")
