@@ -189,3 +189,17 @@ def test_only_items_drawn_at_random_judge(random, judging):
         assert found.judging.tolist() == judging
     frame = pd.DataFrame(RANDOM | {"Random": random})
     assert match_gold(frame, r, r.classes).judging.tolist() == judging
+
+
+def test_evaluate_says_how_good_labels_are_that_were_not_known():
+    crowd = cs.simulate.independent(200, n_workers=5, n_classes=2, accuracy=(0.55, 0.7), seed=1)
+    r, truth = crowd.responses, crowd.truth
+    every = dict(zip(r.items.tolist(), np.asarray(truth).tolist(), strict=True))
+    some = dict(list(every.items())[:80])
+    fitted = cs.DawidSkene().fit(r, gold=some)
+    said, right = cs.evaluate(fitted, every), fitted.labels_ == np.asarray(truth)
+    assert (said.n_matched, said.n_unknown) == (200, 120)
+    assert said.accuracy == pytest.approx(right.mean())
+    assert said.accuracy > said.accuracy_unknown == pytest.approx(right[80:].mean())
+    assert cs.evaluate(fitted, some).accuracy_unknown is None
+    assert cs.evaluate(cs.DawidSkene().fit(r), every).n_unknown is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -13,10 +15,10 @@ import consilience as cs
 from command_line import run
 from consilience.api import BESIDE
 from consilience.cli.main import program
-from consilience.errors import ParameterError
+from consilience.errors import ParameterError, Sentence, spell_in_python
 from consilience.inference.estimator import list_defaults
 from consilience.models import MODELS, model_class
-from consilience.options import ANY, OPTIONS, Option, find_option
+from consilience.options import ANY, OPTIONS, Option, find_option, spell_in_shell
 
 
 @pytest.fixture
@@ -173,3 +175,50 @@ def test_what_has_no_effect_is_an_error_for_one_question_and_for_several(label, 
     table = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "a": list("xyxx"), "b": list("xyyy")}
     with pytest.raises(ParameterError, match=re.escape(said)):
         cs.fuse(table, label=label, **given)
+
+
+def check_remedy(name, value, owner=None):
+    """Whether both spellings of a parameter in a remedy can be typed."""
+    shell, code = spell_in_shell(name, value), spell_in_python(name, value)
+    if shell is not None:
+        command = program.commands["rank" if isinstance(owner, cs.BradleyTerry) else "fuse"]
+        option = next(each for each in command.params if shell.split()[0] in (*each.opts, *each.secondary_opts))
+        more = [] if option.is_flag or " " in shell else ["1"]
+        typed = [__file__, *shlex.split(shell), *more]
+        context = click.Context(command)
+        values = command.make_parser(context).parse_args(typed)[0]
+        option.type_cast_value(context, values[option.name])
+    call = re.fullmatch(r"(\w+)\(.*\)", code)
+    if call is not None and owner is not None:
+        assert hasattr(owner, call[1]) or hasattr(cs, call[1])
+    elif "=" in code:
+        ast.parse(f"f({code}{'...' if code.endswith('=') else ''})")
+        taken = {*inspect.signature(cs.fuse).parameters, *BESIDE, *inspect.signature(cs.Answers.from_frame).parameters}
+        assert name in taken | {each for key in MODELS for each in list_defaults(model_class(key))}
+
+
+def test_remedies_of_findings_can_be_typed(model):
+    for each in getattr(model, "models_", None) or [model]:
+        for finding in getattr(each, "findings_", ()):
+            for part in (finding.problem, *finding.remedies):
+                for name in part.names if isinstance(part, Sentence) else ():
+                    check_remedy(name, part.values.get(name), each)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shell"),
+    [
+        ("ordered", False, "--unordered"),
+        ("ordered", True, "--ordered"),
+        ("workers", "confusion", None),
+        ("coupling", 2.62, None),
+        ("model", "majority", "--model majority"),
+        ("calibration", "hidden answers", "--calibration 'hidden answers'"),
+        ("abstain", "answer", "--abstain answer"),
+        ("gold", None, "--gold"),
+        ("separator", ";", "--separator ';'"),
+    ],
+)
+def test_remedies_are_spelled_by_the_table_of_options(name, value, shell):
+    assert spell_in_shell(name, value) == shell
+    check_remedy(name, value)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
@@ -533,6 +534,21 @@ OPTIONS: dict[str, Option] = {
 def find_option(name: str, *owners: str) -> Option | None:
     """The option of this name that a command or a model has; None where there is none."""
     return next((OPTIONS[key] for key in (*(f"{each}.{name}" for each in owners), name) if key in OPTIONS), None)
+
+
+def spell_in_shell(name: str, value: object) -> str | None:
+    """A parameter as `fuse` and `rank` take it at the command line; None if they do not.
+
+    >>> spell_in_shell("ordered", False), spell_in_shell("gold", None), spell_in_shell("workers", "confusion")
+    ('--unordered', '--gold', None)
+    """
+    option, given = OPTIONS.get(name), value.value if isinstance(value, Python) else value
+    if option is None or option.domain is ANY:
+        return None
+    on, _, off = (option.flags or (f"--{name.replace('_', '-')}",))[-1].partition("/")
+    if option.domain is FLAG:
+        return on if given is not False else off or None
+    return on if given is None else f"{on} {shlex.quote(str(given))}"
 
 
 def check(name: str, value: object, owner: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.previews import MOST_ROWS_SHOWN, count_rest, frame_html, html_estimate, html_table, paragraph, to_word
-from ..errors import InputError, Python, spell_in_python
+from ..errors import InputError, spell_in_python
 from ..formats.writing import cannot_be_replaced, replace_file
+from ..options import spell_in_shell
 from ..results.findings import Finding
 from .charts import import_converter, not_installed
 from .document import Document, Facts, Section, Table, Text, Widget, spell, to_name
@@ -127,10 +127,8 @@ def spell_notes(findings: Sequence[Finding]) -> list[Finding]:
     """
 
     def spell_twice(name: str, value: object) -> str:
-        given = value.value if isinstance(value, Python) else value
-        option = f"--{name.replace('_', '-')}"
-        shell = option if given is None else f"{option} {shlex.quote(str(given))}"
-        return f"{spell_in_python(name, value)} ({shell} on the command line)"
+        shell, code = spell_in_shell(name, value), spell_in_python(name, value)
+        return f"{code} in Python" if shell is None else f"{code} ({shell} on the command line)"
 
     notes, said = list[Finding](), set[str]()
     for finding in findings:

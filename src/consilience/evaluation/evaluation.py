@@ -20,6 +20,7 @@ EVALUATED = {
     "n_items": ("Items compared", ""),
     "n_matched": ("Items compared", ""),
     "n_unanswered": ("Gold without label", ""),
+    "n_unknown": ("Not known to the fit", "of the items compared"),
     "n_gold_only": ("Gold without label", ""),
     "n_labels_only": ("Labels without gold", ""),
     "n_candidates": ("Candidates", ""),
@@ -30,6 +31,7 @@ EVALUATED = {
     "spearman": ("Spearman's rho", "1 is best, 0 is chance"),
     "exact": ("Sets that are right", ""),
     "accuracy": ("Accuracy", ""),
+    "accuracy_unknown": ("Accuracy, not known", "of items whose label the fit did not know"),
     "macro_f1": ("Macro F1", ""),
     "mean_confidence": ("Mean confidence", "should be the share that is right"),
     "log_loss": ("Log loss", "nats; 0 is best"),
@@ -66,9 +68,11 @@ class Evaluation:
     figures : dict
         Counts, which begin with ``n_``, and scores by name. Of labels: `n_matched` items with both a label and a known
         one, `n_gold_only`, `n_labels_only`; `accuracy`, `macro_f1`, and where there are probabilities `log_loss`,
-        `brier` and `calibration_error`. Of ordered classes also `within_one`, the share of labels that are right, or
-        next to the right level; `absolute_error`, by how many levels labels are off; `quadratic_kappa`, and
-        `rank_correlation`. Of tags of tokens also `n_invalid_transitions`: steps of the labels that IOB2 forbids.
+        `brier` and `calibration_error`. Of a model that was fitted with known labels also `n_unknown`, how many of the
+        items were not among these, and `accuracy_unknown`, the accuracy on them. Of ordered classes also `within_one`,
+        the share of labels that are right, or next to the right level; `absolute_error`, by how many levels labels are
+        off; `quadratic_kappa`, and `rank_correlation`. Of tags of tokens also `n_invalid_transitions`: steps of the
+        labels that IOB2 forbids.
 
         Of values: `absolute_error` and `rmse`, by how much they are off; `correlation` with the known ones; `coverage`,
         the share of 90 % intervals that hold.

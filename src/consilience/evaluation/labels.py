@@ -31,6 +31,7 @@ from ..answers.tables import Table, is_table, key_roles, open_frame, read_figure
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
+from ..kernels import Truths
 from ..kinds.base import FUSED
 from ..kinds.spans import Spans
 from ..kinds.tags import USUAL_SEPARATORS, split_cell
@@ -177,7 +178,9 @@ def evaluate(
     if are_values(table):
         (table, keys, _), (known_table, known_keys, known_labels) = sides
         return evaluate_values(table, known_labels, _match(table, keys, known_table, known_keys, known_labels))
-    return compare_labels(*sides, normalise, bool(ordered), classes)
+    fitted_with = labels.result_.given.gold if isinstance(labels, Model) else None
+    was_known = None if fitted_with is None else fitted_with.codes >= 0
+    return compare_labels(*sides, normalise, bool(ordered), classes, was_known)
 
 
 def split_labels(labels: object, label: str | None) -> dict[str, Any] | None:
@@ -238,9 +241,14 @@ def _read_side(table: Table, paired: bool, is_known: bool) -> Side:
 
 
 def compare_labels(
-    given: Side, known: Side, normalise: bool, ordered: bool, levels: Sequence[object] | None
+    given: Side,
+    known: Side,
+    normalise: bool,
+    ordered: bool,
+    levels: Sequence[object] | None,
+    was_known: Truths | None = None,
 ) -> Evaluation:
-    """Compare the labels of items with known ones."""
+    """Compare the labels of items with known ones; `was_known` says in which rows the fit knew the label."""
     table, keys, labels = given
     known_table, known_keys, known_labels = known
     if normalise:
@@ -305,7 +313,12 @@ def compare_labels(
     }
     known_codes, guessed = truth[both], guess[row[both]]
     by_code = class_f1(known_codes, guessed)
-    figures["accuracy"] = float(np.mean(known_codes == guessed))
+    is_right = known_codes == guessed
+    figures["accuracy"] = float(np.mean(is_right))
+    if was_known is not None:  # known labels are right in any case
+        is_new = ~was_known[row[both] if table.rows is None else table.rows[row[both]]]
+        figures["n_unknown"] = int(is_new.sum())
+        figures["accuracy_unknown"] = float(is_right[is_new].mean()) if is_new.any() else None
     figures["macro_f1"] = sum(score.f1 for score in by_code.values()) / len(by_code)
     figures |= dict.fromkeys(("log_loss", "brier", "calibration_error"))
     if posterior is not None:  # other classes have probability 0
