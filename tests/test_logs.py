@@ -229,6 +229,12 @@ def write_inspect(path, **scores):
     return path
 
 
+def test_inspect_keys_may_be_called_as_what_judges_say_together(tmp_path):
+    path = write_inspect(tmp_path / "log.json", rubric=[{"grade": n} for n in (0, 1, 2)], words=["C", "I", "C"])
+    assert [label for _, _, label in triples(path, label="grade")] == ["0", "1", "2"]
+    assert [label for _, _, label in triples(path, label="grade (overall)")] == ["C", "I", "C"]
+
+
 def test_inspect_zero_and_one_are_grades_beside_grades(tmp_path):
     """As Inspect's own value_to_float has it; alone they are true and false, and other numbers are scores."""
     path = write_inspect(tmp_path / "log.json", words=["C", "I", "P"], numbers=[1, 0.0, True])

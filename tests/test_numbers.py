@@ -412,6 +412,12 @@ def test_means_of_groups(crowd, fused):
     assert {each["group"] for each in fused.estimate(known, by=group).rows} == {"even", "odd"}
     with pytest.raises(ParameterError, match="not fitted to"):
         fuse(crowd.responses, gold=known).estimate(known)
+    r = crowd.responses
+    answers = {"item": r.item_of_answer(), "worker": r.worker, "label": np.asarray(r.labels)[r.label]}
+    more = fuse(cs.Answers.from_frame(answers, items=range(150)), average="robust")  # of which nobody answered some
+    (row,) = more.estimate(known | {140: float(crowd.truth[0])}).rows
+    assert (row["items"], row["known"]) == (150, 31)
+    assert row["low"] < crowd.truth.mean() < row["high"]
 
 
 def test_numbers_that_are_mapped_from_files(crowd, tmp_path):

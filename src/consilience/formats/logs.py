@@ -359,7 +359,7 @@ class Log:
             raise InputError(f"{self.path!r} has a question called {listing(taken)}.", "Rename it.")
         columns = {name: each.take(pa.array(items)) for name, each in columns.items()}
         if any(self.contents):  # once, and not beside each answer
-            columns["content"] = pa.DictionaryArray.from_arrays(pa.array(items), make_column(self.contents))
+            columns["content"] = make_column(self.contents).dictionary_encode().take(pa.array(items))
         if any(self.times):
             columns["time"] = make_column(self.times).take(pa.array(at))
         columns["worker"] = make_column(judges).take(pa.array(voices)).dictionary_encode()
@@ -405,18 +405,20 @@ class Log:
         for voice, code in zip(*(each.tolist() for each in np.divmod(pairs, len(words))), strict=True):
             if not asked[voice]:
                 values.setdefault(judges[voice], set()).add(words[code])
+        # What judges answer together has a name of its own, also where the tool has a question called so.
+        grade, passed, score = (f"{sort} (overall)" if sort in asked else sort for sort in ("grade", "passed", "score"))
         sorts = {
-            judge: "grade" if any(type(each) is str for each in held) else "passed" if held <= {0, 1} else "score"
+            judge: grade if any(type(each) is str for each in held) else passed if held <= {0, 1} else score
             for judge, held in values.items()
         }
-        graded = set().union(*(values[judge] for judge, sort in sorts.items() if sort == "grade"))
+        graded = set().union(*(values[judge] for judge, sort in sorts.items() if sort == grade))
         yes, no = self.words if self.words and graded & {*self.words} else (None, None)
         asked = [question or sorts[judge] for question, judge in zip(asked, judges, strict=True)]
         texts: dict[str, Callable[[Any], Any]] = dict.fromkeys(asked, _as_it_is)
-        texts |= {"passed": bool, "score": lambda value: int(value) if type(value) is bool else value}
+        texts |= {passed: bool, score: lambda value: int(value) if type(value) is bool else value}
         if yes is not None:
-            asked = ["grade" if question == "passed" else question for question in asked]
-        texts["grade"] = lambda value: value if type(value) is str else (yes, no)[not value] if yes else str(value)
+            asked = [grade if question == passed else question for question in asked]
+        texts[grade] = lambda value: value if type(value) is str else (yes, no)[not value] if yes else str(value)
         return judges, asked, texts
 
 

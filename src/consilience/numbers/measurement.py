@@ -483,7 +483,11 @@ class Measurement(Standalone[Measured]):
         if gold is None or np.isfinite(self.result_.known).any():
             problem = "Known values are needed that the model was not fitted to."
             raise ParameterError(problem, Sentence("Fit without {gold}, and give it here."), keyword="gold")
-        return estimate_population(survey_table(self.to_frame(), gold), of or "mean", by, pairs)
+        result = self.result_
+        mean = np.nanmean(result.value)  # predicted where nobody answered
+        values = {"value": to_column(np.where(np.isnan(result.value), mean, result.value))}
+        table = build_frame(result.table() | values, result.backend)
+        return estimate_population(survey_table(table, gold), of or "mean", by, pairs)
 
     def overview(self, title: str = "") -> Document:
         """What terminals, notebooks and JSON show."""
