@@ -80,7 +80,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.fuse(parts[0])
     before, labels, verdict = model.result_, model.labels_.copy(), model.comparison_
     with monkeypatch.context() as patch:
-        patch.setattr(updating, "judge", interrupt)
+        patch.setattr(updating, "compare_fused", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.update(parts[1])
     assert model.result_ is before

@@ -15,6 +15,7 @@ from consilience.inference.sharing import N_LEVELS, fit_together, match_levels
 from consilience.inference.skills import Skills, expect_types, learn_skills, weigh
 from consilience.inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from consilience.models.fusing import fit_questions
+from consilience.results.result import Given
 
 
 def types_of(workers):
@@ -98,7 +99,7 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
 def fit_all(answers, models):
     with open_engine(None) as engine:
         posed = {
-            q: (model, Observations(model._prepare(r)), None, {})
+            q: (model, Observations(model._prepare(r)), None, Given())
             for q, (model, r) in enumerate(zip(models, answers, strict=True))
         }
         with quietly():

@@ -373,7 +373,7 @@ def estimate(
     >>> known = {item: "yes" if item < 60 else "no" for item in range(3, 100, 5)}
     >>> cs.estimate(said, known, of="yes")
     of   estimate          items  known  labels_alone      fit_alone  worth
-    yes  0.60 (0.47-0.73)    100     20  0.60 (0.39-0.80)      0.700     51
+    yes  0.59 (0.47-0.72)    100     20  0.59 (0.39-0.80)      0.700     50
     By 20 known labels of 100 items, which count as drawn at random. Intervals hold in 95% of such draws.
     """
     if isinstance(source, (Model, Questions, Measurement)):

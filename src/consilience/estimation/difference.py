@@ -139,7 +139,7 @@ def estimate_means(
     >>> predicted = np.where(truth, 0.9, 0.2)
     >>> rows = rng.choice(1000, 50, replace=False)
     >>> [each.round(3).tolist() for each in estimate_means(truth[rows] * 1.0, rows, predicted).find_intervals()]
-    [[0.307], [0.286], [0.328]]
+    [[0.308], [0.284], [0.332]]
     """
     group = np.zeros(len(predicted), np.int64) if group is None else group
     n_groups = int(group.max()) + 1 if n_groups is None else n_groups

@@ -257,7 +257,7 @@ def learn_from_known(
     owners = r.owners_of(rows[first])
     hashes = hash_items(r.keys, owners) if r.sequences is None else hash_ids(r.sequences.ids[owners])
     place = np.argsort(np.argsort(draw_numbers(model.seed, hashes), kind="stable"), kind="stable")[unit]
-    drawn = np.isin(rows, draw_units(rows, place, count_most(r) * n_tags))
+    drawn = draw_units(np.arange(len(rows)), place, count_most(r) * n_tags)
     rows = rows[drawn]
     fold = place[drawn] % (LESSON_FOLDS if len(rows) < MANY_LESSONS else LESSON_FOLDS // 2)
 

@@ -211,7 +211,7 @@ def find_chance_of_coins(total: Floats, right: Floats, by_chance: Floats) -> Flo
     The evidence is that of `find_chance` with two answers: right and wrong.
 
     >>> find_chance_of_coins(np.array([30.0, 30, 0]), np.array([25.0, 3, 0]), np.array([3.0, 3, 0])).round(2)
-    array([0.  , 0.97,  nan])
+    array([0.  , 0.81,  nan])
     """
     told, known = np.full(len(total), np.nan), np.flatnonzero(total > 0)
     if not len(known):
