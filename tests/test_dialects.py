@@ -341,6 +341,7 @@ def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
     toys = register.Dialect("toy", "toys that speak", "toy", needed=("thing", "voice", "word"))
     monkeypatch.setattr(register, "__path__", [*register.__path__, str(folder)])
     monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, toys))
+    monkeypatch.setattr("consilience.answers.tables.DIALECTS", (*DIALECTS, toys))
     table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
     for answers in (cs.Answers.from_frame(table), cs.Answers.from_frame(table, format="toy")):
         assert (answers.format, answers.columns["worker"], answers.workers.tolist()) == (
