@@ -315,3 +315,18 @@ def test_csv_files_with_other_separators(folder, sign):
 
 def triples_of(r):
     return list(zip(r.items[r.item_of_answer()].tolist(), r.workers[r.worker], r.labels[r.label], strict=True))
+
+
+def test_votes_that_are_not_recognised_as_probabilities_lead_to_their_format():
+    table = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "x": [0.1, 0.2, 0.3, 0.4], "y": [0.5, 0.5, 0.5, 0.5]}
+    with pytest.raises(InputError, match="If these are probabilities of classes, use format='soft'"):
+        cs.Answers.from_frame(table)
+
+
+def test_rejected_rows_are_told_once_and_not_for_each_question(folder):
+    states = ["Rejected", *["Approved"] * 11]
+    rows = [f"h{n // 3},{'abc'[n % 3]},{state},{n % 2},{n % 2}" for n, state in enumerate(states)]
+    file = write("mturk.csv", "HITId,WorkerId,AssignmentStatus,Answer.tone,Answer.mood", *rows)
+    said = run("fuse", file, "-o", "labels.csv").stderr
+    assert said.count("left out as rejected") == 1
+    assert "1 row of" in said

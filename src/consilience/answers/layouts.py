@@ -24,6 +24,7 @@ from ..errors import (
     InputError,
     ManyQuestionsError,
     Sentence,
+    about,
     first_line,
     listing,
     parameter_error,
@@ -464,11 +465,12 @@ def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> T
     kept = np.flatnonzero([str(state).lower() not in values for state in table.read(column).tolist()])
     n_left = table.n_rows - len(kept)
     if n_left:
-        warn_of(
-            f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what} (column "
-            f"{column!r}).",
-            Sentence("To use all rows, use {format}, and name the columns.", format="long"),
-        )
+        problem = f"{plural(n_left, 'row')} of {table.name} {'was' if n_left == 1 else 'were'} left out as {what}"
+        with about(None):  # which holds for all questions of the table
+            warn_of(
+                f"{problem} (column {column!r}).",
+                Sentence("To use all rows, use {format}, and name the columns.", format="long"),
+            )
     if not len(kept):
         raise InputError(f"No row of {table.name} is left.")
     return table.keep(kept)

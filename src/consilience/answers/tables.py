@@ -385,9 +385,18 @@ class Table:
             text = f"Did you mean {{{parameter}}}?" if close else f"Name it with {{{parameter}}}."
             remedies = [Sentence(text, **{parameter: close[0] if close else None})]
             remedies += [_WIDE] if given is None and role == "worker" else []
+        if given is None and role == "label" and not self.format:
+            columns = import_module(".soft_votes", __package__).find_class_columns(self, {})
+            if len(columns) > 1 and all(self.holds_fractions(name) for name in columns):
+                remedies = [Sentence("If these are probabilities of classes, use {format}.", format="soft"), *remedies]
         if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
             remedies.append(_PAIRS)
         return InputError(f"{self.name} {problem}. {self.list_columns()}.", *remedies, keyword=parameter)
+
+    def holds_fractions(self, name: str) -> bool:
+        """Whether a column has a type of numbers with fractions."""
+        column = self.read(name)
+        return isinstance(column, pa.Array) and pa.types.is_floating(column.type)
 
     def list_columns(self) -> str:
         """The names of all columns, for a message."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -383,7 +384,8 @@ def publish(document: Document) -> None:
 
         text = to_lines(document, get_terminal_size().columns, describe_finding)
         # Not by click, which would replace what a poor encoding does not have.
-        print(text if sys.stdout.isatty() else click.unstyle(text))
+        is_plain = not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR"))  # see no-color.org
+        print(click.unstyle(text) if is_plain else text)
 
 
 def to_json(value: Any) -> Any:

@@ -14,6 +14,8 @@ from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
 from .document import Document, Facts, Part, Section, Table, Text, spell
 
+# A last column of text that has so much room is wrapped.
+LEAST_ROOM = 12
 # What JSON shows of a finding, which may be one of a question. Those that were "warned" of are not said again.
 Describe: TypeAlias = Callable[[Finding, str], dict[str, Any]]
 
@@ -111,7 +113,8 @@ def list_lines(part: Part, width: int) -> list[str]:
         room = max(20, width - name_width - 4)
         for fact in facts:
             text = make_inert(f"{fact.shown}  {fact.detail}" if fact.detail else fact.shown)
-            first, *rest = wrap(text, room) if len(text) > room and text.endswith(".") else [text]
+            # A command, or the path of a file, is to be copied as it is.
+            first, *rest = wrap(text, room) if len(text) > room and (fact.key or text.endswith(".")) else [text]
             lines += [f"  {fact.name:{name_width}}  {first}".rstrip()]
             lines += [f"  {'':{name_width}}  {line}" for line in rest]
     return lines
@@ -136,6 +139,20 @@ def list_rows(table: Table, width: int) -> list[str]:
         longest = [max(map(len, column)) for column in zip(heads, *filter(None, texts), strict=True)]
         if sum(min(each, NARROWEST) + 2 for each in longest) <= width:
             break
+    # The last column, such as that of remarks, goes on below; others are cut.
+    others = sum((each if number else min(each, NARROWEST)) + 2 for each, number in zip(longest, numbers, strict=True))
+    room = width - 2 - (others - min(longest[-1], NARROWEST) - 2)
+    if not numbers[-1] and longest[-1] > room >= LEAST_ROOM:
+        wrapped: list[list[str] | None] = []
+        for words_of_row in texts:
+            if words_of_row is None:
+                wrapped.append(None)
+                continue
+            first, *rest = wrap(words_of_row[-1], room) or [""]
+            wrapped.append([*words_of_row[:-1], first])
+            wrapped += [[*[""] * (len(heads) - 1), line] for line in rest]
+        n_shown += len(wrapped) - len(texts)
+        texts = wrapped
     if n_hidden or table.n_more:
         texts.insert(0 if table.last else n_shown, None)
     lines = [f"  {line}" for line in text_table(heads, texts, numbers, width - 2)]

@@ -26,6 +26,7 @@ from ..errors import (
     listing,
     parameter_error,
     plural,
+    quietly,
     shorten,
     warn,
 )
@@ -188,7 +189,9 @@ def open_questions(
         read |= {role: each[name] for role, each in split.items() if name in each}
         read |= {"label": name, "format": form}
         # Known labels beside the answers belong to one question, unless the form of the table tells whose.
-        if gold is None and not translate(table, None, {**dict.fromkeys(ROLES), "label": name}).format:
+        with quietly():
+            known_form = translate(table, None, {**dict.fromkeys(ROLES), "label": name}).format if gold is None else ""
+        if gold is None and not known_form:
             read["gold"] = False
         rows = keep_answered(table, name, bool(read.get("separator")))
         if name in table.names and table.n_rows and not rows.n_rows:
