@@ -101,6 +101,10 @@ def test_a_single_tag_is_judged_like_others():
     assert found.rows[2]["remarks"].startswith("right in hardly any; perhaps no better than chance")
     turned = {item: [] if truth[item] else ["urgent"] for item in range(40)}
     assert cs.fuse(tags).audit(turned).worth == 1.0
+    everybody = np.stack([np.stack([truth, ~truth], axis=1) * 0.6 + 0.2] * 3, axis=1)
+    assert (
+        cs.fuse(cs.Answers.from_probabilities(everybody)).audit({n: int(not truth[n]) for n in range(40)}).worth is None
+    )
 
 
 def test_labels_that_are_no_classes_are_not_judged():

@@ -50,6 +50,8 @@ def test_roles_counts_and_what_is_missing():
     assert "Known labels" in found.missing[0]
     assert "consilience fuse" in repr(found)
     assert "<table" in found._repr_html_()
+    levels = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": [1, 2, 3, 3]}
+    assert "ordered=True" in " ".join(cs.check(levels).missing)
     assert "--separator ';'" in " ".join(cs.check(str(EXAMPLES / "tags.csv")).missing)
 
 

@@ -381,6 +381,12 @@ def test_samples_that_tell_nothing_are_refused(fused, known, give, message):
         model.estimate(give(known))
 
 
+def test_percentages_are_no_probabilities():
+    table = {"item": range(40), "p(yes)": [30.0] * 40, "p(no)": [70.0] * 40}
+    with pytest.raises(InputError, match=r"from 0 to 1.*has 30 at row 0"):
+        cs.estimate(table, {n: "yes" if n % 3 else "no" for n in range(20)})
+
+
 def test_without_known_labels_there_is_nothing_to_say(fused):
     _, model = fused
     with pytest.raises(InputError, match="There are no known labels"):

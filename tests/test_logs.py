@@ -366,6 +366,14 @@ def test_deepeval_runs_are_systems(tmp_path):
     assert {item for item, *_ in triples(tmp_path, label="Sure")} >= {"fact 0|ash", "fact 0|elm"}
 
 
+def test_lm_eval_arguments_may_be_lists(tmp_path):
+    sample = {"doc": {}, "target": "a", "resps": [["x"]], "filtered_resps": ["x"], "arguments": [["Q?", " x"]]}
+    rows = [json.dumps({"doc_id": n, **sample, "acc": n % 2}) for n in range(4)]
+    path = tmp_path / "samples_t.jsonl"
+    path.write_text("\n".join(rows))
+    assert [label for *_, label in triples(path)] == ["False", "True"] * 2
+
+
 def test_lm_eval_metrics_and_filters_are_workers():
     expected = []
     for file in sorted(LOGS.glob("lm-eval/*/*.jsonl")):

@@ -32,6 +32,8 @@ from .population import Population
 
 # Errors of two workers are compared where both answered so many known items; called alike from this correlation on.
 LEAST_TOGETHER, ALIKE, MOST_COMPARED = 10, 0.5, 500
+# If known labels follow the fit more closely, the rest is rounding, and nothing tells what they are worth.
+ALL_EXPLAINED = 1 - 1e-9
 # A worker is said to miss a class if so many of its items are called something else, and certainly so many.
 MANY_MISSED, SOME_MISSED = 0.25, 0.1
 MISSED = {
@@ -278,7 +280,7 @@ def find_worth(population: Population) -> float | None:
     f, p = f - f.mean(axis=0), p - p.mean(axis=0)
     scale = float((f * f).sum() * (p * p).sum())
     share = max(float((f * p).sum()), 0.0) ** 2 / scale if scale else 0.0  # what is turned round is of no use
-    return 1 / (1 - share) if share < 1 else None
+    return 1 / (1 - share) if share < ALL_EXPLAINED else None
 
 
 def near(value: float, words: Mapping[float, str]) -> str:

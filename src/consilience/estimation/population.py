@@ -291,6 +291,12 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
             f"{table.name} does not say what is predicted for the item at {table.locate(row)}.",
             "Give a prediction for each item, or leave the item out everywhere.",
         )
+    odd = ((predicted < 0) | (predicted > 1)).any(axis=1) & (len(classes) > 0)
+    if odd.any():
+        row = int(odd.argmax())
+        found_there = next(each for each in predicted[row].tolist() if not 0 <= each <= 1)
+        problem = f"Probabilities are from 0 to 1. {table.name} has {found_there:g} at {table.locate(row)}."
+        raise InputError(problem, "Divide percentages by 100, or correct the columns p(...).")
 
     if len(classes):
         known = cast(Gold, match_gold(known_table, r, classes, as_sample=True))

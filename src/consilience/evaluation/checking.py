@@ -20,7 +20,7 @@ from ..documents.document import Column, Document, Fact, Facts, to_name
 from ..documents.document import Table as Rows
 from ..documents.html import to_cells
 from ..documents.terminal import to_lines, to_record
-from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Python, spell_in_python
+from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Python, Sentence, spell_in_python
 from ..estimation.population import PROBABILITY
 from ..formats.sources import open_table
 from ..kinds import find_kind, need_kind
@@ -194,8 +194,11 @@ def check_answers(
         missing.append(f"More answers: with {n_answers:,} probabilities are uncertain.")
     if answers.is_ordered:
         possible.append("Medians and means of levels, and who is harsh or lenient.")
-    elif is_table and (levels := to_numbers(answers.labels)) is not None and len(levels) > 2:
-        missing.append("Labels are numbers: if they are levels from low to high, say so with --ordered.")
+    elif is_table and (numbers := to_numbers(answers.labels)) is not None and len(numbers) > 2:
+        levels = Sentence(
+            "Labels are numbers: if they are levels from low to high, say so with {ordered}.", ordered=True
+        )
+        missing.append(say(levels, path))
     if answers.gold or "gold" in answers.columns:
         possible.append("Shares of classes with intervals that hold, by the known labels beside the answers.")
     else:
@@ -216,7 +219,8 @@ def check_answers(
         texts = [str(each) for each in answers.labels.tolist()]
         signs = [sign for sign in SIGNS if np.mean([sign in text for text in texts]) > OFTEN]
         if signs:
-            missing.append(f"Labels may be sets of tags: say what stands between these, with --separator '{signs[0]}'.")
+            text = "Labels may be sets of tags: say what stands between these, with {separator}."
+            missing.append(say(Sentence(text, separator=signs[0]), path))
 
     flags = [f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in way.items()]
     if path is None:
@@ -268,11 +272,13 @@ def say(message: object, path: str | None) -> str:
     def spell(name: str, value: object) -> str:
         option = find_option(name)
         value = value.value if isinstance(value, Python) else value
-        flag = option.flags[-1] if option is not None and option.flags else f"--{name.replace('_', '-')}"
+        flag = (
+            option.flags[-1].partition("/")[0] if option is not None and option.flags else f"--{name.replace('_', '-')}"
+        )
         return flag if value is None or value is True else f"{flag} {shlex.quote(str(value))}"
 
-    is_known = isinstance(message, Message)
-    return message.say(spell_in_python if path is None else spell) if is_known else str(message)  # type: ignore[attr-defined]
+    is_spelled = isinstance(message, (Message, Sentence))
+    return str(message.say(spell_in_python if path is None else spell) if is_spelled else message)  # type: ignore[attr-defined]
 
 
 def list_columns(table: Table, roles: Mapping[str, str]) -> list[dict[str, Any]]:

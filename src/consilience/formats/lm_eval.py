@@ -40,7 +40,9 @@ def _read(path: str, _wanted: object) -> pa.Table:
         for _, line, sample in open_parts(file):
             with reading.at(line, sample):
                 key = int(sample["doc_id"]), system, task
-                prompt = (sample["arguments"].get("gen_args_0") or {}).get("arg_0")
+                arguments = sample["arguments"]  # in early releases of 0.4 a list for each request
+                is_named = isinstance(arguments, dict)
+                prompt = (arguments.get("gen_args_0") or {}).get("arg_0") if is_named else arguments[0][0]
                 log.begin(key, join_content(prompt, *sample["filtered_resps"][:1]))
                 source = str(sample.get("filter") or "")
                 for metric in sample.get("metrics") or sample.keys() - _OTHERS:
