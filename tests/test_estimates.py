@@ -461,6 +461,12 @@ def test_the_sample_survives_saving_and_updates(fused, tmp_path):
     loaded.update({"item": [9999], "worker": [0], "label": [1]})
     assert loaded.estimate().n_known == 50
     assert loaded.result_.given.gold.inclusion is not None
+    others = [int(item) for item in np.setdiff1d(np.arange(len(crowd.truth)), gold["item"])[:5]]
+    with pytest.raises(InputError, match="Of only one of two samples"):
+        loaded.update(gold={item: int(crowd.truth[item]) for item in others})
+    doubtful = {"item": others, "label": crowd.truth[others], "random": [False] * 5}
+    assert loaded.update(gold=doubtful).estimate().n_known == 50
+    assert loaded.result_.given.gold.inclusion is not None
 
 
 # ---------------------------------------------------------------------------------------------------- the command line

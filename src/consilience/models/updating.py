@@ -244,16 +244,22 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     place = np.append(lookup(r.classes, to_column(before.names.classes)), -1)  # -1 is what is not known
     codes, judging = np.full(r.n_items, -1, np.int32), np.zeros(r.n_items, bool)
     codes[joined.item], judging[joined.item] = place[old.codes], old.judging
-    chance = np.zeros(r.n_items)
+    chance = np.full(r.n_items, np.nan)
     if old.inclusion is not None:
         chance[joined.item] = old.inclusion
     if new is None:
-        return Gold(codes, judging, None if old.inclusion is None else chance), 0
+        return Gold(codes, judging, None if old.inclusion is None else np.nan_to_num(chance)), 0
     is_new = new.codes >= 0
     n_new = int((is_new & (new.codes != codes)).sum())
-    # Of two samples, of which only one says with which probabilities it was drawn, nothing is known together.
-    inclusion = None if old.inclusion is None or new.inclusion is None else np.where(is_new, new.inclusion, chance)
-    return Gold(np.where(is_new, new.codes, codes), np.where(is_new, new.judging, judging), inclusion), n_new
+    judging = np.where(is_new, new.judging, judging)
+    chance = np.where(is_new, np.nan if new.inclusion is None else new.inclusion, chance)
+    unknown = np.isnan(chance[judging])
+    if unknown.any() and not unknown.all():
+        problem = "Of only one of two samples it is known with which probability each item was drawn."
+        remedy = "Give this for both, or a column random that is false where an item was not drawn at random."
+        raise InputError(problem, remedy, keyword="gold")
+    inclusion = None if unknown.all() else np.nan_to_num(chance)
+    return Gold(np.where(is_new, new.codes, codes), judging, inclusion), n_new
 
 
 def fit_batch(
