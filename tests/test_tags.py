@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 import consilience as cs
 from command_line import run
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError, quietly
 from consilience.inference.workers.tags import TagWorkers
 from consilience.inference.workers.types import respond_by_parts
 
@@ -324,3 +324,15 @@ def test_sets_of_positions_are_refused():
     table = {"sequence": [1, 1], "position": [0, 1], "worker": [1, 1], "label": [["a"], ["b"]]}
     with pytest.raises(InputError, match=r"sets of tags of positions in sequences, which are not fused.*item="):
         cs.fuse(pa.table(table))
+
+
+def test_evaluate_says_how_good_sets_are_that_were_not_known():
+    rows = [(f"i{n}", who, "x" if (n + k) % 3 else "x;y") for n in range(30) for k, who in enumerate("abc")]
+    table = dict(zip(("item", "worker", "labels"), map(list, zip(*rows, strict=True)), strict=True))
+    truth = {"item": [f"i{n}" for n in range(30)], "labels": ["y" if n % 2 else "x" for n in range(30)]}
+    some = {name: values[:10] for name, values in truth.items()}
+    with quietly():
+        fused = cs.fuse(table, separator=";", gold=some)
+    said = cs.evaluate(fused, truth, separator=";")
+    assert (said.n_items, said.n_unknown) == (30, 20)
+    assert said.exact * 30 == pytest.approx(10 + said.exact_unknown * 20)

@@ -30,6 +30,7 @@ EVALUATED = {
     "kendall": ("Kendall's tau", "1 is best, 0 is chance"),
     "spearman": ("Spearman's rho", "1 is best, 0 is chance"),
     "exact": ("Sets that are right", ""),
+    "exact_unknown": ("Sets right, not known", "of items whose set the fit did not know"),
     "accuracy": ("Accuracy", ""),
     "accuracy_unknown": ("Accuracy, not known", "of items whose label the fit did not know"),
     "macro_f1": ("Macro F1", ""),
@@ -78,7 +79,8 @@ class Evaluation:
         the share of 90 % intervals that hold.
 
         Of sets of tags: `n_items` with a fused and a known set, and `n_unanswered` without the former; `exact`, the
-        share of sets that are right as a whole; `mean_confidence` of the sets; `calibration_error` of single tags.
+        share of sets that are right as a whole; `exact_unknown`, that of items whose set the fit did not know;
+        `mean_confidence` of the sets; `calibration_error` of single tags.
 
         Of spans: `n_documents` with known spans, of which `n_unanswered` were not fused, so that all their spans are
         missed; `mean_confidence` of the spans, and their `calibration_error`.

@@ -11,6 +11,7 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import is_table, open_frame, read_figures
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
+from ..kinds.tag_kind import TagsKind
 from ..kinds.tags import SEPARATOR, Tags, encode_sets, list_column, open_known_sets, read_set_table
 from ..metrics.labels import ClassScore
 from ..models.base import Model
@@ -33,8 +34,12 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
 
     `answered` are the columns of the answers by role, which a table of known sets may have.
     """
+    was_known: Truths | None = None  # of which sets the fit knew each tag
     if isinstance(labels, Model) and labels.result_.kind.brought is Tags:
         separator = separator or cast("str | None", labels.result_.kind.reading()["separator"])
+        if (given := labels.result_.given.gold) is not None:
+            is_known = np.reshape(given.codes >= 0, (-1, len(cast(TagsKind, labels.result_.kind).tags)))
+            was_known = np.asarray(is_known.all(axis=1))
         labels = labels.to_frame()
     is_given, separator = separator is not None, separator or SEPARATOR
     table = open_frame(labels, "the table of labels")
@@ -58,7 +63,12 @@ def evaluate_sets(labels: object, gold: object, separator: str | None, answered:
         raise InputError("No item with a known set has a fused one.", "Check that ids are written in the same way.")
     fused, truth = sets[row[there]], sets[len(said) + there]
     figures: dict[str, float | None] = {"n_items": len(there), "n_unanswered": len(row) - len(there)}
-    figures["exact"] = float((fused == truth).all(axis=1).mean())
+    is_right = (fused == truth).all(axis=1)
+    figures["exact"] = float(is_right.mean())
+    if was_known is not None:  # known sets are right in any case
+        is_new = ~was_known[row[there]]
+        figures["n_unknown"] = int(is_new.sum())
+        figures["exact_unknown"] = float(is_right[is_new].mean()) if is_new.any() else None
     figures |= dict.fromkeys(("calibration_error", "mean_confidence"))
     if named:  # the probability of a tag without a column is 0
         nothing = np.zeros(table.n_rows)
