@@ -426,7 +426,7 @@ def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path
         """The answers are toys."""
         yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
 
-    monkeypatch.setitem(SECTIONS, "toys", ("Toys", "Toy box", "See the toys", describe_toys))
+    monkeypatch.setitem(SECTIONS, "toys", ("Toys", "Toy box", "See the toys", describe_toys, lambda _: True))
     monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "toys"))
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")

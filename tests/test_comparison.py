@@ -20,7 +20,7 @@ from consilience.comparisons.vote import (
 from consilience.inference.hidden_answers import HiddenAnswers, Predicted
 from consilience.inference.observations import Observations
 from consilience.inference.workers.rows import shrink_rows
-from consilience.models.finishing import complete
+from consilience.models.base import complete
 from consilience.results.comparison import Comparison
 from consilience.results.result import FusionChecks
 

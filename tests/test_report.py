@@ -32,7 +32,7 @@ from consilience.documents.page import describe_page
 from consilience.documents.view import View
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.models.finishing import complete
+from consilience.models.base import complete
 from consilience.results.findings import Finding
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -342,19 +342,6 @@ def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_lab
     return to_column(spelled)
 
 
-def group_spellings(values: Iterable[Any]) -> list[list[str]]:
-    """The texts that have the same normal form, for each normal form that has several.
-
-    >>> group_spellings(["Cat", "dog", "cat", 3])
-    [['Cat', 'cat']]
-    """
-    groups: dict[str, list[str]] = {}
-    for value in values:
-        if isinstance(value, str):
-            groups.setdefault(normalise_label(value), []).append(value)
-    return [group for group in groups.values() if len(group) > 1]
-
-
 # ---------------------------------------------------------------------------------------------------------------- slips
 
 
@@ -402,7 +389,12 @@ def warn_of_slips(
         return  # their spellings do not matter
 
     # Labels that are spelled in several ways.
-    groups = [group for group in group_spellings(labels) if not (named and listed.issuperset(group))]
+    spellings: dict[str, list[str]] = {}  # by normal form
+    for label in labels:
+        if isinstance(label, str):
+            spellings.setdefault(normalise_label(label), []).append(label)
+    several = [group for group in spellings.values() if len(group) > 1]
+    groups = [group for group in several if not (named and listed.issuperset(group))]
     if groups:
         warn_of(
             f"Some labels differ only in case, spaces or Unicode form: "

@@ -449,12 +449,8 @@ def sort_rows(
     item: Integers, n_items: int, worker: Codes, label: Codes, *others: Any
 ) -> tuple[Indices, Codes, Codes, list[Any]]:
     """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
-
-    def are_sorted(start: int, stop: int) -> bool:
-        return bool(np.all(item[start:stop] <= item[start + 1 : stop + 1]))
-
-    if all(side_by_side(are_sorted, max(len(item) - 1, 0))):
-        # Sorted by item already, as most tables are: nothing to move.
+    rises = side_by_side(lambda a, b: bool(np.all(item[a:b] <= item[a + 1 : b + 1])), max(len(item) - 1, 0))
+    if all(rises):  # sorted by item already, as most tables are: nothing to move
         return find_offsets(item, n_items), worker, label, list(others)
     order, offsets = order_by(item, n_items)
     return offsets, take_rows(worker, order), take_rows(label, order), [take_rows(each, order) for each in others]

@@ -479,7 +479,15 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
         frame = pa.Table.from_batches([frame])
     if _is_dataset(frame):
         frame = _read_dataset(frame, name)
-    native = frame if isinstance(frame, pa.Table) else _to_native(_use_index(frame))
+    if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
+        # An index that plays a role that no column plays, such as a pivot by item, is a column.
+        table = Table(list(frame.columns), frame.__getitem__)
+        lacking = [role for role in ROLES if table.find(role) is None]
+        names = {name for name in frame.index.names if isinstance(name, str) and name not in table.names}
+        index = Table([name for name in frame.index.names if name in names], frame.index.get_level_values)
+        found = [column for role in lacking if names and (column := index.find(role)) is not None]
+        frame = frame.reset_index(level=list(dict.fromkeys(found))) if found else frame
+    native = frame if isinstance(frame, pa.Table) else _to_native(frame)
     if hasattr(native, "__arrow_c_stream__") and not isinstance(native, (*_FRAMES, *_COLUMNS)):
         try:
             native = pa.RecordBatchReader.from_stream(native).read_all()
@@ -511,18 +519,6 @@ def is_table(values: object) -> bool:
     native = _to_native(values)
     is_stream = hasattr(native, "__arrow_c_stream__") and not isinstance(native, _COLUMNS)
     return isinstance(native, _FRAMES) or is_stream
-
-
-def _use_index(frame: Any) -> Any:
-    """A table of pandas whose index plays a role that no column plays, such as a pivot by item, with it as a column."""
-    if type(frame).__module__.partition(".")[0] != "pandas" or not hasattr(frame, "columns"):
-        return frame
-    table = Table(list(frame.columns), frame.__getitem__)
-    lacking = [role for role in ROLES if table.find(role) is None]
-    names = {name for name in frame.index.names if isinstance(name, str) and name not in table.names}
-    index = Table([name for name in frame.index.names if name in names], frame.index.get_level_values)
-    found = [name for role in lacking if (name := index.find(role)) is not None]
-    return frame.reset_index(level=list(dict.fromkeys(found))) if found else frame
 
 
 def _is_dataset(values: object) -> bool:

@@ -1,7 +1,7 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
 A check is a function of a `Result`, with its worker table, and of the model, that yields findings. The first line of
-its docstring says of what. `models/finishing.py` runs all of them, once for each result.
+its docstring says of what. `models/base.py` runs all of them, once for each result.
 """
 
 from __future__ import annotations

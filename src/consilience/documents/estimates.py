@@ -106,16 +106,14 @@ def clean(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def estimate_page(view: View) -> list[Part]:
-    """The section of the page on shares of classes; nothing where known labels cannot tell."""
-    if view.population is None:
-        return []
+    """The section of the page on shares of classes."""
+    assert view.population is not None
     with quietly():
         return describe_estimate(estimate_population(view.population), with_chart=True)[1:]
 
 
 def audit_page(view: View) -> list[Part]:
-    """The section of the page on workers by known labels; nothing where there are too few."""
-    if view.population is None:
-        return []
+    """The section of the page on workers by known labels."""
+    assert view.population is not None
     with quietly():
         return describe_audit(audit_workers(view.result, view.population))[1:]

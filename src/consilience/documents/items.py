@@ -101,8 +101,7 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
 def describe_known(view: View) -> list[Part]:
     """What known labels say of the others: what the answers alone say of the same items, and how that is judged."""
     gold, blind, calibrated = view.result.given.gold, view.blind, view.result.calibrated
-    if gold is None or not view.is_known.any():
-        return []
+    assert gold is not None
     rows, is_reported = np.flatnonzero(view.is_known), view.confidence is not None
     words = [f"{plural(len(rows), 'label')} {'is' if len(rows) == 1 else 'are'} known."]
     if blind is not None:
@@ -160,9 +159,7 @@ def draw_by_gold(view: View) -> Chart | None:
 
 
 def describe_differences(view: View) -> list[Part]:
-    """Where another class than the fused label has most votes, with the clearest examples; nothing for a vote."""
-    if view.result.model == "MajorityVote":
-        return []
+    """Where another class than the fused label has most votes, with the clearest examples."""
     compared, soft, codes = view.result.comparison, view.answers.soft is not None, view.result.labels.codes
     rows, rival = np.flatnonzero(view.differs), "the mean of the probabilities" if soft else "majority vote"
     n_fewer = len(rows)

@@ -9,10 +9,8 @@ from .view import View
 
 
 def describe_network(view: View) -> list[Part]:
-    """What was found about the graph, in words and figures; nothing for other models."""
+    """What was found about the graph, in words and figures."""
     check, is_field = view.result.graph_check, view.result.model == "MarkovField"
-    if not is_field and check is None:
-        return []
     words, rows = ["The graph was not checked. fuse does that."], list[tuple[str, float | None, str]]()
     if is_field:
         unit = view.model._usual_weight

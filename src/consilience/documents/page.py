@@ -92,8 +92,8 @@ def describe_page(view: View, title: str) -> Document:
     parts += [Text([to_sentence(more)], link="review")] if more else []
     parts += [] if results is None else [Text([results[1]])]
     parts += [Facts(figures, "figures")] if figures else []
-    for name, (heading, menu, link, describe) in SECTIONS.items():
-        shown = describe(view)
+    for name, (heading, menu, link, describe, applies) in SECTIONS.items():
+        shown = describe(view) if applies(view) else []
         parts += [Section(heading, shown, name, menu, link)] if shown else []
     return Document(title, headline, parts, badge, level)
 
@@ -259,21 +259,39 @@ def list_notes(view: View) -> list[Part]:
     return [view.findings] if view.findings else [Text(["Nothing stands out."])]
 
 
-# By their ids, in the order of the page: title, menu, what a link from a finding says, and the function.
-SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]]]] = {
-    "attention": ("What needs attention", "Attention", "", list_notes),
-    "changes": ("What the known labels say", "Known labels", "", describe_known),
-    "estimates": ("How many?", "How many", "", estimate_page),
-    "audit": ("Workers by known labels", "Audit", "", audit_page),
-    "tags": ("Tags", "Tags", "", describe_tags),
-    "workers": ("Workers", "Workers", "See the workers", list_workers),
-    "confidence": ("Confidence", "Confidence", "", describe_confidence),
-    "vote": ("Compared with the plain vote", "Plain vote", "", describe_differences),
-    "answers": ("Answers", "Answers", "See the answers", describe_answers),
-    "sequences": ("Sequences", "Sequences", "", describe_sequences),
-    "network": ("Network", "Network", "See the network", describe_network),
-    "uncertain": ("Least certain items", "Least certain", "", list_uncertain),
-    "review": ("Review", "Review", "Review items", prepare_review),
+# By their ids, in the order of the page: title, menu, what a link from a finding says, the function, and where it applies.
+SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]], Callable[[View], bool]]] = {
+    "attention": ("What needs attention", "Attention", "", list_notes, lambda _: True),
+    "changes": ("What the known labels say", "Known labels", "", describe_known, lambda it: bool(it.is_known.any())),
+    "estimates": ("How many?", "How many", "", estimate_page, lambda it: it.population is not None),
+    "audit": ("Workers by known labels", "Audit", "", audit_page, lambda it: it.population is not None),
+    "tags": ("Tags", "Tags", "", describe_tags, lambda it: it.result.model == "TagSets"),
+    "workers": ("Workers", "Workers", "See the workers", list_workers, lambda _: True),
+    "confidence": ("Confidence", "Confidence", "", describe_confidence, lambda _: True),
+    "vote": (
+        "Compared with the plain vote",
+        "Plain vote",
+        "",
+        describe_differences,
+        lambda it: it.result.model != "MajorityVote",
+    ),
+    "answers": ("Answers", "Answers", "See the answers", describe_answers, lambda _: True),
+    "sequences": (
+        "Sequences",
+        "Sequences",
+        "",
+        describe_sequences,
+        lambda it: it.answers.sequences is not None and it.result.kind.in_order,
+    ),
+    "network": (
+        "Network",
+        "Network",
+        "See the network",
+        describe_network,
+        lambda it: it.result.model == "MarkovField" or it.result.graph_check is not None,
+    ),
+    "uncertain": ("Least certain items", "Least certain", "", list_uncertain, lambda _: True),
+    "review": ("Review", "Review", "Review items", prepare_review, lambda _: True),
 }
 
 # By their names: the function, and why there may be no such chart.

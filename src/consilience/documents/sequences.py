@@ -23,9 +23,7 @@ N_COLOURS = 8
 
 
 def describe_sequences(view: View) -> list[Part]:
-    """What was learned about how labels follow each other, with examples; nothing if there are no sequences."""
-    if view.answers.sequences is None or not view.result.kind.in_order:
-        return []
+    """What was learned about how labels follow each other, with examples."""
     chart, parts = draw_transitions(view), list[Part]()
     if chart is not None:
         words = Text([view.model.explain_coupling()])

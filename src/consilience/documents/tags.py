@@ -28,10 +28,9 @@ def report_each_tag(view: View) -> dict[str, Any]:
 
 
 def describe_tags(view: View) -> list[Part]:
-    """How many items each tag fits, who misses it, and who gives it where it does not fit; nothing for other models."""
+    """How many items each tag fits, who misses it, and who gives it where it does not fit."""
     chart = draw_tags(view)
-    if chart is None:
-        return []
+    assert chart is not None
     report = report_each_tag(view)
     names, share = [to_name(tag) for tag in report["tag"].tolist()], np.asarray(report["share"])
     heads = {"share": "Items that it fits", "given": "Given in", "misses": "Missed", "false_alarms": "False alarms"}

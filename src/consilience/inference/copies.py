@@ -128,7 +128,26 @@ def find_groups(observations: Observations, engine: Engine) -> list[list[int]]:
     is_part = share < 1 and not r.silence_counts
     counted = gather_answers(r, gold, items)
     pairs, few = count_agreement(counted)
-    usual = typical_agreement(counted, pairs)
+
+    # What is usual for each worker: the median of the agreement with others, weighted by common items; NaN for no
+    # others. Pairs that do not have enough items in common are taken together.
+    worker = np.concatenate([pairs.first, pairs.second])
+    rest = []
+    given = counted.item * counted.n_symbols + counted.label
+    for code, count in ((counted.item, pairs.n_common), (given, pairs.n_agree)):
+        total = np.bincount(counted.worker, np.bincount(code)[code] - 1.0, minlength=r.n_workers)
+        rest.append(np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=r.n_workers), 0.0))
+    n_rest, n_alike = rest
+    agreement = np.concatenate([np.tile(pairs.n_agree / pairs.n_common, 2), n_alike / np.maximum(n_rest, 1.0)])
+    weight = np.concatenate([np.tile(pairs.n_common, 2), n_rest])
+    worker = np.concatenate([worker, np.arange(r.n_workers)])
+    order = np.lexsort((agreement, worker))
+    worker, agreement, weight = worker[order], agreement[order], weight[order]
+    total = np.bincount(worker, weight, minlength=r.n_workers)
+    begins = np.concatenate([[0.0], np.cumsum(total)])
+    reached = (np.cumsum(weight) - begins[worker] >= total[worker] / 2 - 1e-9) & (weight > 0)
+    usual = np.full(r.n_workers, np.nan)
+    usual[worker[reached][::-1]] = agreement[reached][::-1]  # the first that reaches half of the weight
 
     # Suspects agree much more than is usual for both, on enough items.
     expected = np.maximum(usual[pairs.first], usual[pairs.second])
@@ -277,31 +296,6 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
     pairs = Pairs(first, second, n_common, np.asarray(n_agree, dtype=np.float64).ravel())
     return pairs.of(n_common >= FEWEST_COMMON_ITEMS), pairs.of(n_common < FEWEST_COMMON_ITEMS)
-
-
-def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
-    """The median of each worker's agreement with others, weighted by common items; NaN for no others.
-
-    Pairs that do not have enough items in common are taken together, for each worker.
-    """
-    n_workers = sample.responses.n_workers
-    worker = np.concatenate([pairs.first, pairs.second])
-    rest = []
-    for code, count in ((sample.item, pairs.n_common), (sample.item * sample.n_symbols + sample.label, pairs.n_agree)):
-        total = np.bincount(sample.worker, np.bincount(code)[code] - 1.0, minlength=n_workers)
-        rest.append(np.maximum(total - np.bincount(worker, np.tile(count, 2), minlength=n_workers), 0.0))
-    n_rest, n_alike = rest
-    agreement = np.concatenate([np.tile(pairs.n_agree / pairs.n_common, 2), n_alike / np.maximum(n_rest, 1.0)])
-    weight = np.concatenate([np.tile(pairs.n_common, 2), n_rest])
-    worker = np.concatenate([worker, np.arange(n_workers)])
-    order = np.lexsort((agreement, worker))
-    worker, agreement, weight = worker[order], agreement[order], weight[order]
-    total = np.bincount(worker, weight, minlength=n_workers)
-    before = np.concatenate([[0.0], np.cumsum(total)])
-    reached = (np.cumsum(weight) - before[worker] >= total[worker] / 2 - 1e-9) & (weight > 0)
-    usual = np.full(n_workers, np.nan)
-    usual[worker[reached][::-1]] = agreement[reached][::-1]  # the first that reaches half of the weight
-    return usual
 
 
 def is_copied(

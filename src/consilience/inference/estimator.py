@@ -25,9 +25,11 @@ from ..errors import (
     Sentence,
     listing,
     parameter_error,
+    plural,
     shorten,
 )
-from ..kernels import Floats
+from ..kernels import Floats, freeze
+from ..limits import NUMBER, are_allowed
 from ..options import check as check_option
 from .em import Fit, Parameters, Problem, Progress, place, run_em
 from .hidden_answers import CouplingScore
@@ -37,14 +39,19 @@ from .observations import Observations
 from .starts import (
     FIT_TABLES,
     HIDING_TABLES,
+    MERGE,
+    NAME_CLASSES,
+    PAIR,
+    POSTERIOR_TABLES,
+    SMOOTHING_RANGE,
     check_matrices,
-    check_posteriors,
-    checked_smoothing,
     find_starts,
     fixed_prior,
+    require_numbers,
 )
 from .structures import IndependentParameters, Structure, StructureParameters, Summary
 from .workers import WORKERS
+from .workers.base import smoothing_array
 from .workers.one_coin import OneCoinWorkers
 from .workers.ordinal import N_TYPES, OrdinalWorkers
 from .workers.types import TYPE_STRENGTHS
@@ -172,7 +179,13 @@ class LabelEstimator(Estimator, ABC):
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:  # noqa: ARG002
         """Raise an error for a fit that needs more memory or time than there is."""
-        check_posteriors(type(self).__name__, r)
+        n_numbers = r.n_items * r.n_classes
+        n_bytes = NUMBER * POSTERIOR_TABLES * n_numbers
+        if not are_allowed(n_bytes, "probabilities", n_numbers, r.n_responses):
+            what = f"{plural(r.n_items, 'item')} x {r.n_classes:,} classes"
+            remedies = MERGE, NAME_CLASSES, "Or fuse the items in several parts."
+            problem = f"{type(self).__name__} needs probabilities for {what}"
+            require_numbers("probabilities", n_numbers, n_bytes, r, problem, remedies)
 
     @abstractmethod
     def _learn(
@@ -252,8 +265,21 @@ class LatentEstimator(LabelEstimator):
         """The problem that the parameters call for, with its blocks cut and placed."""
         r = observations.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        pseudo_counts = checked_smoothing(self, r)
-        learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
+        expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
+        may_learn, name = isinstance(self.smoothing, str) and self.smoothing == "learn", type(self).__name__
+        given = PAIR if may_learn else self.smoothing
+        try:
+            pseudo_counts = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
+        except (TypeError, ValueError, OverflowError) as error:
+            hint = str(error) if str(error).startswith("an array of shape") else expected
+            raise parameter_error("smoothing", name, hint, self.smoothing) from error
+        if not np.isfinite(pseudo_counts).all() or (pseudo_counts < 0).any():
+            raise parameter_error("smoothing", name, expected, self.smoothing)
+        if self.estimation == "variational" and (pseudo_counts <= 0).any():
+            expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
+            raise parameter_error("smoothing", name, expected, self.smoothing)
+        pseudo_counts = freeze(np.where(pseudo_counts > 0, np.clip(pseudo_counts, *SMOOTHING_RANGE), 0.0))
+        learns = may_learn and self.estimation == "variational"
         prior = workers.prior(pseudo_counts, self.estimation, r.vote_shares(), learns)
         if observations.worker_types is not None:
             prior = observations.worker_types.give_to(prior, r.workers)

@@ -200,17 +200,6 @@ def log_density_around(power: float, deviation: float) -> Floats:
     return np.asarray(-0.5 * ((np.log(POWERS) - np.log(power)) / deviation) ** 2)
 
 
-def draw_powers(log_weights: Floats) -> Floats:
-    """A few of `POWERS` that are equally likely: quantiles of their distribution.
-
-    >>> draw_powers(NOTHING_KNOWN).round(1).tolist()
-    [0.1, 0.4, 0.6, 1.0, 1.0, 1.0, 1.0, 1.0]
-    """
-    weights = np.exp(log_weights - log_weights.max())
-    shares = (np.arange(N_POWERS) + 0.5) / N_POWERS
-    return np.asarray(POWERS[np.searchsorted(np.cumsum(weights) / weights.sum(), shares).clip(max=len(POWERS) - 1)])
-
-
 class HiddenAnswers(NamedTuple):
     """Hidden answers, ascending, and what the others say about them, (n,) or (n, K) each."""
 

@@ -20,14 +20,14 @@ from ..answers.columns import lookup, to_column
 from ..answers.gold import find_classes
 from ..answers.random_choices import hash_ids
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing, parameter_error, plural
-from ..kernels import Floats, freeze
+from ..kernels import Floats
 from ..limits import NUMBER, are_allowed, available_memory, require_few, require_memory
 from ..options import to_floats
 from .em import Parameters, Problem, expect_from_votes
 from .moments import answers_to_match, lay_out, learn_moments
 from .observations import Observations
 from .structures import StructureParameters, Trail
-from .workers.base import WorkerModel, smoothing_array
+from .workers.base import WorkerModel
 
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
@@ -46,24 +46,6 @@ NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 PAIR = (0.1, 1.1)
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
 SMOOTHING_RANGE = (1e-300, 1e100)
-
-
-def checked_smoothing(owner: Any, r: Answers) -> Floats:
-    """The parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
-    name = type(owner).__name__
-    expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
-    given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
-    try:
-        smoothing = smoothing_array(given, r.class_of_label, r.n_classes, r.n_workers)
-    except (TypeError, ValueError, OverflowError) as error:
-        hint = str(error) if str(error).startswith("an array of shape") else expected
-        raise parameter_error("smoothing", name, hint, owner.smoothing) from error
-    if not np.isfinite(smoothing).all() or (smoothing < 0).any():
-        raise parameter_error("smoothing", name, expected, owner.smoothing)
-    if owner.estimation == "variational" and (smoothing <= 0).any():
-        expected = "greater than 0 with estimation='variational' (for no smoothing at all use estimation='em')"
-        raise parameter_error("smoothing", name, expected, owner.smoothing)
-    return freeze(np.where(smoothing > 0, np.clip(smoothing, *SMOOTHING_RANGE), 0.0))
 
 
 def given_pair(smoothing: Any) -> tuple[float, float] | None:
@@ -154,16 +136,6 @@ def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
     problem = f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
     remedies = MERGE, NAME_CLASSES, Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
     require_numbers("steps of moments", n_steps, NUMBER * n_numbers, r, problem, remedies)
-
-
-def check_posteriors(owner: str, r: Answers) -> None:
-    """Raise an error if the posteriors of all items cannot be held in memory."""
-    n_numbers = r.n_items * r.n_classes
-    n_bytes = NUMBER * POSTERIOR_TABLES * n_numbers
-    if not are_allowed(n_bytes, "probabilities", n_numbers, r.n_responses):
-        problem = f"{owner} needs probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
-        remedies = MERGE, NAME_CLASSES, "Or fuse the items in several parts."
-        require_numbers("probabilities", n_numbers, n_bytes, r, problem, remedies)
 
 
 def check_transitions(owner: str, r: Answers) -> None:

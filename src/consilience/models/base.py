@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,23 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast, d
 
 from ..answers.answers import Answers
 from ..answers.columns import Values, to_column
+from ..answers.graph import Graph
 from ..answers.previews import build_report, round_figures
+from ..answers.random_choices import count_units
 from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
 from ..checks.register import run_checks
-from ..engines import open_engine
+from ..engines import Engine, open_engine
 from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, listing, shorten
 from ..inference import estimator
-from ..inference.estimator import Fitted, LabelEstimator, describe_call, list_defaults
+from ..inference.estimator import Fitted, LabelEstimator, LatentEstimator, describe_call, list_defaults
+from ..inference.observations import Observations
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..limits import keep_to
 from ..options import check_truth, to_path
 from ..results.findings import Finding, check_kind
 from ..results.fitting import Others, align, fit_model, make_observations
-from ..results.result import Result
+from ..results.result import FitResult, FusionChecks, Result
+from ..results.worker_report import tabulate_workers
 from . import MODELS, OTHERS, model_class
-from .finishing import complete
 from .opening import open_gold_tables, open_with_kind
 from .planning import PlanningMethods
 
@@ -54,6 +58,10 @@ APPLIES: dict[str, Callable[[Result], bool]] = {
         ("classifier_", "disagreements", "explain_features"), lambda result: result.feature_result is not None
     ),
 }
+
+# An estimator whose fit becomes a result.
+Finished = TypeVar("Finished", bound=LabelEstimator)
+log = logging.getLogger("consilience")
 
 
 class FromResult(Generic[Value]):
@@ -753,3 +761,42 @@ def restore(saved: SavedModel) -> Any:
     owner = model_class(names[saved.model])
     compare_names("parameter", list_defaults(owner), saved.parameters)
     return owner._restore(saved)
+
+
+def compare_fused(
+    model: Finished, fit: FitResult, observations: Observations, graph: Graph | None, engine: Engine
+) -> tuple[Finished, FitResult, FusionChecks]:
+    """Compare a fit with majority vote, and its graph with a shuffled one.
+
+    Returned are the model and its fit, and what it was compared with. Where neighbours repeat errors, these are another
+    model and a further fit, see `limit_graph`.
+    """
+    limited, check, comparison, vote = model, None, None, None
+    if fit.is_network and isinstance(model, LatentEstimator):
+        from ..comparisons.graph import limit_graph
+
+        log.info("Comparing with a shuffled graph")
+        limited, fit, check = limit_graph(model, fit, observations, cast(Graph, graph), engine)
+    if not fit.is_vote and count_units(observations.responses) > 1:
+        from ..comparisons.vote import compare_with_vote
+
+        log.info("Comparing with majority vote")
+        comparison, vote = compare_with_vote(limited, fit, observations, graph, engine)
+    return limited, fit, FusionChecks(comparison, vote, check, limited is not model)
+
+
+def complete(
+    model: LabelEstimator, fit: FitResult, fusion_checks: FusionChecks | None = None, update: object = None
+) -> Result:
+    """The result of a fit: with its worker table, what it was compared with, and what checks say of it.
+
+    Where no answers could be hidden to test confidences, and not all labels are known, tables show no confidence.
+    """
+    comparison = None if fusion_checks is None else fusion_checks.comparison
+    workers, drift = tabulate_workers(fit, comparison)
+    fields_of_fit: dict[str, Any] = {each.name: getattr(fit, each.name) for each in fields(FitResult)}
+    if comparison is not None and comparison.untested and comparison.share_known < 1:
+        fields_of_fit["labels"] = replace(fit.labels, shown=False)
+    table = {"worker": to_column(fit.names.workers), **workers}
+    result = Result(**fields_of_fit, workers=table, drift=drift, fusion_checks=fusion_checks, update=update)
+    return replace(result, findings=run_checks(model, result))

@@ -47,8 +47,7 @@ from ..results.findings import check_kind
 from ..results.fitting import align, fit_model, make_observations
 from ..results.result import Given
 from . import MODELS, model_class
-from .base import Model, Standalone
-from .finishing import compare_fused, complete
+from .base import Model, Standalone, compare_fused, complete
 from .independent import DawidSkene
 from .opening import Prepared, keep_answered, prepare, split_gold
 

@@ -45,8 +45,7 @@ from ..results.intervals import (
 )
 from ..results.result import Course, FeatureResult, FitResult, Given
 from ..results.worker_report import list_disagreements
-from .base import FromResult, Model
-from .finishing import complete
+from .base import FromResult, Model, complete
 from .opening import open_with_kind
 
 

@@ -40,8 +40,7 @@ from ..results.comparison import explain_move
 from ..results.fitting import align, check_silence, fit_model
 from ..results.intervals import Sums
 from ..results.result import FitResult, FusionChecks, Given, Result
-from .base import Model
-from .finishing import compare_fused, complete
+from .base import Model, compare_fused, complete
 from .latent import Earlier
 from .opening import open_answers
 

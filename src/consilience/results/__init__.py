@@ -21,5 +21,5 @@ record               file                    what it holds                      
 `Result`             `result.py`             a `FitResult` with tables and findings           `complete`
 ===================  ======================  ===============================================  ==========================
 
-`compare_fused` and `complete` are in `models/finishing.py`. Models, documents and files read a `Result` alone.
+`compare_fused` and `complete` are in `models/base.py`. Models, documents and files read a `Result` alone.
 """

@@ -55,12 +55,12 @@ from ..inference.estimator import LatentEstimator
 from ..inference.features import FeatureFit
 from ..inference.hidden_answers import (
     LEAST_UNITS,
+    N_POWERS,
     NOTHING_KNOWN,
     POWERS,
     Calibration,
     Predicted,
     add_batch,
-    draw_powers,
     hide_from_fit,
     log_density_around,
     mean_power,
@@ -192,7 +192,10 @@ def calibrate(
                     keyword="calibration",
                 )
             )
-        powers = draw_powers(log_weights)
+        # A few powers that are equally likely: quantiles of their distribution.
+        weights = np.exp(log_weights - log_weights.max())
+        below, shares = np.cumsum(weights) / weights.sum(), (np.arange(N_POWERS) + 0.5) / N_POWERS
+        powers = POWERS[np.searchsorted(below, shares).clip(max=len(POWERS) - 1)]
         if not n_known:
             # The power that is used is cautious, and may lie below all that are likely.
             powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), calibrated_by.power)

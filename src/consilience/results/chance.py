@@ -74,7 +74,7 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..inference.workers.rows import RowCounts, of_answers
-from ..kernels import NEARLY_ZERO, Floats, Truths, freeze, read_only
+from ..kernels import NEARLY_ZERO, Floats, Rows, Truths, freeze, read_only
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9
@@ -136,7 +136,12 @@ def count_by_others(
         # It holds the worker's own vote.
         posterior = posterior / np.exp(block.anchor - block.anchor.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
-    rows, logs = workers.find_logs(block, log_weights)
+    # The log evidence of the answers as a table, and the row of each answer in it.
+    if len(block.amount) or len(block.soft):  # no two answers need be alike
+        rows: Rows = freeze(np.arange(len(block.codes), dtype=np.int32))
+        logs = np.ascontiguousarray(workers.log_answers(block, log_weights))
+    else:
+        rows, logs = block.codes, log_weights.reshape(-1, workers.n_classes)[block.rows]
     # How much more probable each class is without the answer, relative to the class that the answer speaks for.
     quotients = np.exp(np.minimum(np.maximum(reduce(np.maximum, logs.T), LEAST_LOG)[:, None] - logs, MOST_LOG))
     owner = block.rows // (workers.n_rows // workers.n_workers)

@@ -21,7 +21,7 @@ from ..inference.observations import Observations
 from ..inference.structures import Statistics, StructureParameters
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.one_coin import COINS, OneCoinWorkers
-from ..inference.workers.rows import LeftOut, RowCounts, Weighing
+from ..inference.workers.rows import LeftOut, RowCounts, Weighing, exponentiate
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import allocate, release_mapped
 from .chance import count_by_others
@@ -186,7 +186,7 @@ def conclude_block(block: Block, task: Task) -> tuple[Floats, Floats, list[RowCo
         posterior = infer_block(block, task.factors, task.structure)[0]
         left_out = posterior
         if task.without is not None:
-            left_out, _ = task.without.weigh_by(block, posterior)
+            left_out, _ = exponentiate(block, task.without.counted.log_evidence(block, posterior))
             task.relaxed.infer_block(block, left_out)
             left_out = keep_unsaid(left_out, posterior, task.unsaid) if task.unsaid else left_out
     else:

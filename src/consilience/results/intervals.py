@@ -447,9 +447,10 @@ def find_worker_intervals(
         ends[:, 2] = np.where((low <= guess) & (guess <= high), 0.0, told.min(axis=0))
         ends[:, 3] = told.max(axis=0)
         return ends, worth
-    # Informativeness, of matrices that are tilted until their accuracy is the centre. Where silence is an answer, a
-    # matrix has learned from it too, and says more than the accuracy of what was said.
-    confusion = estimates.confusion
+    # Informativeness, of matrices in which the odds of right answers are multiplied until the accuracy is the centre.
+    # Where silence is an answer, a matrix has learned from it too, and says more than the accuracy of what was said.
+    confusion, named = estimates.confusion, np.flatnonzero(r.label_of_class >= 0)
+    share = prior[named]
     target, entropy = (centre * worth + 0.5) / (worth + 1), float(entr(prior).sum())
     if r.silence_counts:
         met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
@@ -460,7 +461,16 @@ def find_worker_intervals(
         if entropy <= 1e-100:
             ends[part, 2:] = reported[:, None]
             continue
-        tilted = tilt(confusion[part], prior, target[part], r)
+        right, wanted = confusion[part][:, named, r.label_of_class[named]], target[part]
+        low, high = np.full(len(right), -12.0), np.full(len(right), 12.0)
+        for _ in range(30):
+            at = (low + high) / 2
+            raised = right * np.exp(at)[:, None]
+            below = (share * raised / (1 - right + raised)).sum(axis=1) < wanted
+            low, high = np.where(below, at, low), np.where(below, high, at)
+        tilted = confusion[part].copy()
+        tilted[:, named, r.label_of_class[named]] *= np.exp(np.where(np.isnan(wanted), 0.0, low))[:, None]
+        tilted = np.asarray(tilted / tilted.sum(axis=2, keepdims=True))
         middle = informativeness(tilted, prior)
         answer = np.einsum("k,mkl->ml", prior, tilted)
         odds = np.log(np.maximum(tilted, NEARLY_ZERO) / np.maximum(answer, NEARLY_ZERO)[:, None, :])
@@ -475,21 +485,6 @@ def find_worker_intervals(
         ends[part, 2] = np.minimum(np.maximum(np.sqrt(middle) - deviation, 0.0) ** 2, reported)
         ends[part, 3] = np.maximum(np.minimum(np.sqrt(middle) + deviation, 1.0) ** 2, reported)
     return ends, worth
-
-
-def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats:
-    """Matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
-    named = np.flatnonzero(r.label_of_class >= 0)
-    right, share = confusion[:, named, r.label_of_class[named]], prior[named]
-    low, high = np.full(len(right), -12.0), np.full(len(right), 12.0)
-    for _ in range(30):
-        middle = (low + high) / 2
-        raised = right * np.exp(middle)[:, None]
-        below = (share * raised / (1 - right + raised)).sum(axis=1) < target
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    tilted = confusion.copy()
-    tilted[:, named, r.label_of_class[named]] *= np.exp(np.where(np.isnan(target), 0.0, low))[:, None]
-    return np.asarray(tilted / tilted.sum(axis=2, keepdims=True))
 
 
 def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> Floats:

@@ -1,7 +1,7 @@
 """The result of a fit: computed once, frozen, and read by everything that comes after.
 
 A `FitResult` holds what a fit found (estimates, labels and probabilities, calibration, intervals) and what it was found
-from (answers, known labels, graph). A `Result` is made of it once, by `consilience.models.finishing.complete`, with the
+from (answers, known labels, graph). A `Result` is made of it once, by `consilience.models.base.complete`, with the
 worker table, what `fuse` compared, and what checks say. Fitted models hold one, and their attributes that end in an
 underscore read from it. An update or a further batch makes another one.
 """

@@ -40,7 +40,7 @@ from ...answers.answers import Answers, Block
 from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import ParameterError, Python, Sentence, plural
-from ...kernels import LOG_IMPOSSIBLE, Floats, Integers, Rows, freeze, read_only
+from ...kernels import LOG_IMPOSSIBLE, Floats, Integers, freeze, read_only
 from ...limits import allocate, side_by_side
 from ...options import to_floats
 from ..cells import Cells
@@ -478,13 +478,6 @@ class WorkerModel:
         """How the workers answer on the whole, (1, A, K): for one who was not there at the fit."""
         total = self.by_matrix(counts).sum(axis=0, keepdims=True)
         return fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean
-
-    def find_logs(self, block: Block, log_weights: Floats) -> tuple[Rows, Floats]:
-        """The log evidence of the answers of a block as a table, and the row of each answer in it."""
-        if len(block.amount) or len(block.soft):  # no two answers need be alike
-            rows = np.arange(len(block.codes), dtype=np.int32)
-            return freeze(rows), np.ascontiguousarray(self.log_answers(block, log_weights))
-        return block.codes, log_weights.reshape(-1, self.n_classes)[block.rows]
 
     def log_answers(self, block: Block, log_weights: Floats) -> Floats:
         """The log evidence of each answer of a block for each class, (n_answers, K)."""

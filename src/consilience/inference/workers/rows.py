@@ -174,10 +174,7 @@ class LeftOut(NamedTuple):
 
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
-        return self.weigh_by(block, self.posterior[block.first_item : block.first_item + block.n_items])
-
-    def weigh_by(self, block: Block, posterior: Floats) -> tuple[Floats, float]:
-        """The same, by the posteriors of the block's items."""
+        posterior = self.posterior[block.first_item : block.first_item + block.n_items]
         return exponentiate(block, self.counted.log_evidence(block, posterior), self.use_gold)
 
 
@@ -192,7 +189,7 @@ def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Flo
         kept = np.maximum(logs[known, block.gold[known]], -1e300)
         logs[known] = -np.inf
         logs[known, block.gold[known]] = kept
-    top = find_largest(logs)
+    top = logs.max(axis=1) if logs.shape[1] > CLASSES_BY_COLUMN else reduce(np.maximum, logs.T)
     logs -= top[:, None]
     return np.exp(logs, out=logs), float(top.sum())
 
@@ -242,11 +239,6 @@ class CountedRows(NamedTuple):
 def of_answers(block: Block, values: Floats) -> Floats:
     """What is true of each answer of a block, (n_answers, K), times how much the answer counts."""
     return values * block.amount[:, None] if len(block.amount) else values
-
-
-def find_largest(values: Floats) -> Floats:
-    """The largest entry of each row."""
-    return np.asarray(values.max(axis=1) if values.shape[1] > CLASSES_BY_COLUMN else reduce(np.maximum, values.T))
 
 
 def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:
