@@ -259,7 +259,7 @@ def list_notes(view: View) -> list[Part]:
     return [view.findings] if view.findings else [Text(["Nothing stands out."])]
 
 
-# By their ids, in the order of the page: title, menu, what a link from a finding says, the function, and where it applies.
+# By their ids, in the order of the page: title, menu, what a link from a finding says, function, and where it applies.
 SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]], Callable[[View], bool]]] = {
     "attention": ("What needs attention", "Attention", "", list_notes, lambda _: True),
     "changes": ("What the known labels say", "Known labels", "", describe_known, lambda it: bool(it.is_known.any())),
