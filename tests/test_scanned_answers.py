@@ -12,15 +12,16 @@ import pytest
 
 import consilience as cs
 from consilience import limits
-from consilience.formats import scanning
+from consilience.formats import partition, scanning
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
 
 @pytest.fixture(autouse=True)
 def sort_everything(monkeypatch, tmp_path):
-    """Sort small files too, and map small arrays."""
+    """Sort small files too, in parts of some 50 rows, and map small arrays."""
     monkeypatch.setattr(scanning, "LEAST_ROWS", 1)
+    monkeypatch.setattr(partition, "SORTED_PART", 50 * partition.ROW / limits.available_memory())
     monkeypatch.setattr(limits, "MAPPED_PART", 1e-9)
     monkeypatch.setenv("CONSILIENCE_STORES", str(tmp_path / "stores"))
 
@@ -97,6 +98,48 @@ def test_a_fit_goes_on_where_it_stood(workers, tmp_path, caplog):
     assert "Going on after iteration 7" in caplog.text
     np.testing.assert_array_equal(model.trace_, whole.trace_)
     np.testing.assert_array_equal(model.posterior_, whole.posterior_)
+
+
+FORMS_OF_IDS = {
+    "far apart": lambda ids: ids * 10**12,
+    "negative": lambda ids: ids.astype(np.int16) - 200,
+    "without a sign": lambda ids: ids.astype(np.uint64) + 2**63,
+    "text": lambda ids: pa.array([f"é{each}" for each in ids]),
+    "categories": lambda ids: pa.array([f"{each}" for each in ids]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("form", FORMS_OF_IDS)
+def test_same_answers_with_all_kinds_of_ids(form, suffix, tmp_path):
+    """Whether they are coded by a table or by DuckDB; some labels are missing."""
+    table, path = draw_table(), str(tmp_path / "answers") + suffix
+    columns = {name: FORMS_OF_IDS[form](table[name].to_numpy()) for name in ("item", "worker")}
+    label = table["label"].to_numpy()
+    table = pa.table({**columns, "label": pa.array(label, mask=np.arange(len(label)) % 7 == 0)})
+    pq.write_table(table, path) if suffix == ".parquet" else pyarrow.csv.write_csv(table, path)
+    plain, scanned = (read(path, drop_missing=True) for read in (cs.read_answers, cs.scan_answers))
+    for name in ("items", "workers", "labels", "offsets", "worker", "label"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(scanned, name))
+
+
+@pytest.mark.parametrize("memory", [1, 3_000, 10**9])
+@pytest.mark.parametrize("within", [None, "place"])
+def test_parts_are_sorted_as_the_whole(within, memory, tmp_path, monkeypatch):
+    """Also where rows come in any order, one item has most of them, and some have none."""
+    monkeypatch.setattr(partition, "SORTED_PART", 1.0)
+    rng = np.random.default_rng(0)
+    item = np.where(rng.random(1000) < 0.5, 3, rng.integers(-1, 40, 1000)).astype(np.int32)
+    item = np.unique(item, return_inverse=True)[1].astype(np.int32) - np.int32(1)  # no number is left out
+    columns = {"item": item, "place": rng.integers(0, 5, 1000).astype(np.int32), "rows": rng.permutation(1000)}
+    kinds = {name: str(column.dtype) for name, column in columns.items()}
+    parts = partition.divide_items(tmp_path, kinds, "item", np.bincount(item[item >= 0]), 1000, memory)
+    parts.write([[column[first : first + 300] for column in columns.values()] for first in range(0, 1000, 300)])
+    parts.sort(within)
+    keys = [columns[name] for name in ("rows", within, "item") if name]
+    order = np.lexsort((*keys, item < 0))
+    for name, column in columns.items():
+        np.testing.assert_array_equal(np.fromfile(tmp_path / f"{name}.numbers", column.dtype), column[order])
 
 
 def test_other_files_are_sorted_anew(tmp_path):

@@ -4,7 +4,8 @@ A new format is a new file in this folder and one line in `FORMATS`. Importing t
 command line can list the formats. The file of a format is imported when the format is first used. Other files are
 shared: `files` (what is at a path) by all formats, `json_lines` (records) and `annotation_tools` by annotation tools,
 `logs` by those of evaluations and volunteers, `arrays` by masks. `reading` makes tables of files, `sources` opens
-whatever is at a path and writes it back, `scanning` sorts tables larger than memory, and `writing` replaces files.
+whatever is at a path and writes it back, `scanning` sorts tables larger than memory, with `partition` for the order of
+their rows, and `writing` replaces files.
 """
 
 from __future__ import annotations

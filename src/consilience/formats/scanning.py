@@ -1,9 +1,10 @@
-"""`scan_answers`: answers from files that may be larger than memory, sorted by item once with DuckDB.
+"""`scan_answers`: answers from files that may be larger than memory, sorted by item once.
 
-The sorted copy holds the columns of one table in the order in which `Answers` hold their answers: items as they first
-appear, positions of a sequence in order, and the answers to each as they stand in the files. Ids, labels and text are
-codes of their distinct values; other numbers are as they were. All are plain numbers in files of their own, which are
-mapped into memory. So a sorted copy is read like any other table, and gives the same answers.
+DuckDB holds the rows meanwhile and finds distinct values, and `partition` puts the rows in order. The sorted
+copy holds the columns of one table in the order in which `Answers` hold their answers: items as they first appear,
+positions of a sequence in order, and the answers to each as they stand in the files. Ids, labels and text are codes of
+their distinct values; other numbers are as they were. All are plain numbers in files of their own, which are mapped
+into memory. So a sorted copy is read like any other table, and gives the same answers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -40,6 +41,7 @@ from ..version import __version__
 from . import Format
 from .arrays import MATRIX_SUFFIX
 from .files import describe_state, is_remote, name_of
+from .partition import ROWS, divide_items, tabulate_codes
 from .reading import TableFile, concatenate, find_files, open_path, read_integers, stream_rows
 from .sources import find_source, open_table, take_answers
 
@@ -325,12 +327,15 @@ def sort_copy(
 
             # Codes: of items in order of appearance, of others in order of their values, or of their categories.
             by_key = ", ".join(place[key] for key in keys)
+            present = " and ".join(f"{place[key]} is not null" for key in keys)
             engine.execute(
-                f"create table items as select *, (row_number() over (order by first) - 1)::int as code from "
-                f"(select {by_key}, min(row) as first from answers group by {by_key}) order by code"
+                "create table items as select *, (row_number() over (order by first) - 1)::int as code from "
+                f"(select {by_key}, min(row) as first, count(*) as size from answers where {present} group by {by_key})"
+                " order by code"
             )
             matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
-            about, missing, chosen, joins = [], {}, [], [f"left join items on {matched}"]
+            join_items = f"left join items on {matched}"
+            about, missing, chosen, joins, tables = [], {}, [], [], {}
             for name, c in place.items():
                 kind = head.schema.field(c).type
                 missing[c] = engine.execute(f"select count(*) > count({c}) from answers").fetchone()[0]
@@ -338,38 +343,50 @@ def sort_copy(
                     chosen.append(f"answers.{c} as {c}")
                     about.append((name, c, str(np.dtype(kind.to_pandas_dtype())), False))
                     continue
-                is_item = [name] == keys
-                selected = f"select {c} from items" if is_item else f"select distinct {c} from answers"
-                query = f"{selected} where {c} is not null order by {'code' if is_item else c}"
+                is_key = [name] == keys
+                selected = f"select {c} from items" if is_key else f"select distinct {c} from answers"
+                query = f"{selected} where {c} is not null order by {'code' if is_key else c}"
                 values: Any = engine.execute(query).to_arrow_table()[c].combine_chunks()
                 vocabulary = read_integers(values) if file_format.codec.all_text and len(values) else values
-                if is_item:
-                    chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
+                codes = np.arange(len(values), dtype=np.int32)
+                if name in categories and not is_key:
+                    kept = pa.chunked_array(categories[name]).unique()
+                    values = vocabulary = kept.filter(pa.compute.is_in(kept, value_set=values))
+                elif not is_key:
+                    codes, distinct = encode_sorted(to_column(vocabulary))
+                    vocabulary = to_column(distinct)
+                table = tabulate_codes(values, codes, memory)
+                if table is not None:
+                    tables[c] = table
+                    chosen.append(f"answers.{c} as {c}")
+                elif is_key:
+                    joins.append(join_items)
+                    chosen.append(f"coalesce(items.code, -1)::int as {c}")
                 else:
-                    if name in categories:
-                        kept = pa.chunked_array(categories[name]).unique()
-                        values = vocabulary = kept.filter(pa.compute.is_in(kept, value_set=values))
-                        codes = np.arange(len(values), dtype=np.int32)
-                    else:
-                        codes, distinct = encode_sorted(to_column(vocabulary))
-                        vocabulary = to_column(distinct)
                     engine.register(f"v_{c}", pa.table({"value": values, "code": codes}))
                     joins.append(f"left join v_{c} on answers.{c} = v_{c}.value")
                     chosen.append(f"coalesce(v_{c}.code, -1)::int as {c}")
                 with pa.ipc.new_file(str(work / f"{c}.arrow"), pa.schema([("values", vocabulary.type)])) as writer:
                     writer.write_table(pa.table({"values": vocabulary}))
                 about.append((name, c, "int32", name in categories and bool(schema.field(name).type.ordered)))
-            within = "" if position is None else f"{place[position]}, "
-            ordered = engine.execute(
-                f"select {', '.join(chosen)}, answers.row as row from answers {' '.join(joins)} "
-                f"order by items.code nulls last, {within}answers.row"
-            ).to_arrow_reader(1 << 20)
-            written = [*((c, kind) for _, c, kind, _ in about), ("rows", "int64")]
-            with ExitStack() as opened:
-                files = [opened.enter_context(open(work / f"{c}.numbers", "wb")) for c, _ in written]
-                for batch in ordered:
-                    for file, (_, kind), array in zip(files, written, batch.columns, strict=True):
-                        np.asarray(array.to_numpy(zero_copy_only=False), kind).tofile(file)
+            kinds = {c: kind for _, c, kind, _ in about}
+            if len(keys) > 1:
+                joins.append(join_items)
+                chosen.append("coalesce(items.code, -1)::int as item")
+                kinds["item"] = "int32"
+            n_rows = engine.execute("select count(*) from answers").fetchone()[0]
+            n_answers = engine.execute("select size from items order by code").fetchnumpy()["size"]
+            by = "item" if len(keys) > 1 else place[keys[0]]
+            partition = divide_items(work, kinds | {ROWS: "int64"}, by, n_answers, n_rows, memory)
+            coded = engine.execute(f"select {', '.join(chosen)}, answers.row as {ROWS} from answers {' '.join(joins)}")
+            partition.write(
+                [
+                    tables[name].look_up(column) if name in tables else column.to_numpy(zero_copy_only=False)
+                    for name, column in zip(partition.kinds, batch.columns, strict=True)
+                ]
+                for batch in coded.to_arrow_reader(1 << 20)
+            )
+        partition.sort(None if position is None else place[position])
         facts = {"columns": about, "missing": missing, "files": list(sizes.items())}
         (work / "columns.json").write_text(json.dumps(facts))
         (work / "table.duckdb").unlink()
