@@ -113,6 +113,19 @@ def test_only_kinds_ask_which_kind_it_is():
         assert not found or path.parent.name == "kinds", path
 
 
+def test_only_worker_models_ask_which_one_it_is():
+    """What others need to know is a member of the contract. Only `fuse` chooses among models, by their names."""
+    asks = re.compile(
+        r"\b(?:is|is not|==|!=) \w+Workers\b|(?:isinstance|issubclass)\([^()]*\b\w+Workers\b"
+        r"|\bworkers(?:\"\]|\"\))? (?:==|!=) |\b(?:worker_model_name|worker_model\.name|workers\.name) (?:==|!=|in) "
+    )
+    for path in PACKAGE.rglob("*.py"):
+        found = asks.findall(path.read_text(encoding="utf-8"))
+        assert not found or path.parent.name == "workers" or path.name == "fusing.py", (path, found)
+    assert asks.search("if estimates.worker_model is OneCoinWorkers:")
+    assert asks.search('parameters.get("workers") == "ordinal"')
+
+
 # ----------------------------------------------------------------------------------------------- a new worker model
 
 
@@ -153,6 +166,27 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.result_.estimates.further["twice_"], further["twice_"])
     np.testing.assert_array_equal(again.predict_proba(r, graph=graph), plain.predict_proba(r, graph=graph))
     assert again.worker_report().equals(model.worker_report())
+
+
+@pytest.mark.parametrize("base", ["one-coin", "ordinal", "mean"])
+def test_a_worker_model_under_another_name_is_reported_alike(base, monkeypatch):
+    """Nothing but the name tells it from the one it derives from, in any room."""
+    monkeypatch.setitem(WORKERS, "mine", type("MyWorkers", (WORKERS[base],), {"name": "mine"}))
+    if base == "ordinal":
+        r = cs.simulate.ratings(150, n_raters=8, bias=1, seed=1).responses
+    else:
+        r = cs.simulate.independent(150, n_workers=6, n_classes=3, seed=1).responses
+    if base == "mean":
+        shares = np.random.default_rng(1).dirichlet(np.ones(3), r.n_responses)
+        r = cs.Answers.from_probabilities(r.items[r.item_of_answer()], r.workers[r.worker], shares)
+    mine, known = (cs.fuse(r, model="dawid-skene", workers=name) for name in ("mine", base))
+    np.testing.assert_array_equal(mine.posterior_, known.posterior_)
+    assert mine.worker_report().equals(known.worker_report())
+    np.testing.assert_array_equal(mine.result_.intervals.workers, known.result_.intervals.workers)
+    assert mine.comparison_ == known.comparison_
+    assert [str(each) for each in mine.findings_] == [str(each) for each in known.findings_]
+    described = [each.report().to_dict() for each in (mine, known)]
+    assert str(described[0]).replace("'mine'", f"'{base}'") == str(described[1])
 
 
 # ------------------------------------------------------------------------------------- a new structure, a new model

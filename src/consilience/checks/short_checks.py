@@ -15,7 +15,6 @@ from ..answers.columns import to_values
 from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, explain_stop
 from ..inference.observations import Observations
-from ..inference.workers.ordinal import OrdinalWorkers
 from ..results.comparison import CHECK_IDS, LEAST_KEPT, Comparison, are_soft, describe_limit
 from ..results.findings import ADVICE, NOUNS, Finding, Words
 from ..results.result import Result
@@ -318,7 +317,7 @@ def find_poor_workers(result: Result, _: LabelEstimator) -> Iterator[Finding]:
     by_others = "near-copy", "accuracy falls"  # of which other checks know
     remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
-    if result.fitted_estimates is None or result.fitted_estimates.worker_model is not OrdinalWorkers:
+    if result.fitted_estimates is None or not result.fitted_estimates.worker_model.are_raters:
         remarks[(remarks == "") & (high < OFTEN_WRONG_SHARE)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
     advised = bool(find_accused(result, result.comparison).any())  # by another finding: every sentence once

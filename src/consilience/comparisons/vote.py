@@ -44,7 +44,6 @@ from ..inference.hidden_answers import Calibration, HiddenAnswers, Predicted, fi
 from ..inference.labels import find_tied
 from ..inference.observations import HIDDEN, MOST_ANSWERS, Observations
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.one_coin import OneCoinWorkers
 from ..inference.workers.rows import shrink_rows
 from ..kernels import Floats
 from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
@@ -216,8 +215,8 @@ def find_hidden(
     if not len(answer):
         return None
     counts, said = again.estimates.counts, (r.worker[answer], r.label[answer])
-    if again.estimates.worker_model is OneCoinWorkers:
-        shrunk = OneCoinWorkers.of(r, r.class_of_label, r.n_classes).shrink(counts, *said)
+    if (kind := again.estimates.worker_model).accuracy_alone:
+        shrunk = kind.of(r, r.class_of_label, r.n_classes).shrink(counts, *said)
     else:
         shrunk = shrink_rows(counts, *said)
     by_class = again.labels.posterior[r.items_of(answer)]
@@ -282,8 +281,8 @@ def vote_without(
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
     worker, label = r.worker[answer], r.label[answer]
-    if kind is OneCoinWorkers:
-        workers, before = OneCoinWorkers.of(r, r.class_of_label, r.n_classes), vote.labels.posterior
+    if kind is not None and kind.accuracy_alone:
+        workers, before = kind.of(r, r.class_of_label, r.n_classes), vote.labels.posterior
         part, shown = r.about(items), r.keep(~np.isin(np.arange(r.n_responses), answer)).about(items)
         counts = tally(workers, r, before) - tally(workers, part, before[items]) + tally(workers, shown, shares)
         return shares[item], workers.shrink(counts, worker, label)

@@ -20,6 +20,7 @@ from ..answers.tables import build_frame
 from ..errors import join_names, plural, to_sentence
 from ..formats import find_by_name
 from ..inference.observations import Observations
+from ..inference.workers import WORKERS
 from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tags import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
@@ -117,8 +118,8 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     form = file.name if file is not None and file.kind != "table" else None if r is None else r.format or None
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
-    shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
-    shown += ["one accuracy for each worker"] if parameters.get("workers") == "one-coin" else []
+    who = WORKERS[parameters["workers"]].words if "workers" in parameters else ""
+    shown = [who] if who else []
     shown += ["labels by median"] if parameters.get("label_by") == "median" else []
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
     n_items, n_answers = (result.labels.n_items, int(result.n_answers.sum())) if r is None else kind.size(r)

@@ -93,7 +93,7 @@ def list_workers(view: View) -> list[Part]:
         Column("interval", "95% interval", "interval", "Sorted by its lower end: nobody is first by a lucky answer"),
         Column("informativeness", "Informativeness", "number", "How much an answer tells: 0 nothing, 1 everything"),
         Column("chance", "By chance", "share", "The probability that the worker answers without looking at the item"),
-        Column("change", "Change of accuracy", "change", "From the first fifth of the answers to the last"),
+        Column("change", "Change of accuracy", "change", "From the first third of the answers to the last"),
         Column("sureness", "Sureness"),
         Column("words", "Bias", help=words[-1]),
         Column("worst", "Most frequent mistake", help="The most frequent wrong answer, and its share for that class"),

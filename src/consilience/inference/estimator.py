@@ -52,17 +52,6 @@ from .starts import (
 from .structures import IndependentParameters, Structure, StructureParameters, Summary
 from .workers import WORKERS
 from .workers.base import smoothing_array
-from .workers.one_coin import OneCoinWorkers
-from .workers.ordinal import N_TYPES, OrdinalWorkers
-from .workers.types import TYPE_STRENGTHS
-
-# Items added to each level of a scale. The answers hardly tell a level from its neighbours: with less than one, a level
-# can lose all of its items to them, and the others seem surer than they are.
-ONE_OF_EACH = 1.0
-# Items added to each class where there are more than so many. With few items of each, a tie would otherwise go to the
-# class of one item more as if that were certain. (Measured in simulated crowds of 50 to 1000 classes, equally frequent
-# ones and others: 3 to 10 items give the best accuracy and log loss.)
-MANY_CLASSES, SOME_OF_EACH = 20, 3.0
 
 # What every structure is made of: the number of classes, a fixed prior if there is one, smoothing, and estimation.
 Parts: TypeAlias = tuple[int, Floats | None, float, str]
@@ -284,10 +273,9 @@ class LatentEstimator(LabelEstimator):
         if observations.worker_types is not None:
             prior = observations.worker_types.give_to(prior, r.workers)
         smoothing = float(pseudo_counts.min())
-        if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
-            smoothing = max(smoothing, ONE_OF_EACH)
-        elif self.workers == OneCoinWorkers.name and isinstance(self.smoothing, str) and r.n_classes > MANY_CLASSES:
-            smoothing = max(smoothing, SOME_OF_EACH)
+        least, many = workers.added_items
+        if isinstance(self.smoothing, str) and r.n_classes > many:
+            smoothing = max(smoothing, least)
         structure = self._make_structure(observations, (r.n_classes, fixed_prior(self, r), smoothing, self.estimation))
         return place(observations, workers, prior, structure, graph, engine)
 
@@ -302,8 +290,8 @@ class LatentEstimator(LabelEstimator):
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         hides = self.max_iter > 0 and self.calibration == "hidden answers"
         check_matrices(type(self).__name__, workers, r, HIDING_TABLES if hides else FIT_TABLES)
-        if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
-            types = f"{N_TYPES * len(TYPE_STRENGTHS)} types of workers"
+        if workers.n_types and workers.are_too_many(r):
+            types = f"{workers.n_types} types of workers"
             raise InputError(
                 f"{type(self).__name__} would compare {workers.describe_size()} with {types}, which takes too long.",
                 Sentence("Use {workers}.", workers="confusion"),

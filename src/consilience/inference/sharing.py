@@ -28,11 +28,11 @@ from .estimator import LabelEstimator, LatentEstimator, renew
 from .observations import Observations
 from .skills import RARE, Skills, expect_types, learn_skills
 from .structures import Statistics, Trail
-from .workers.ordinal import NominalWorkers, OrdinalWorkers
+from .workers import WORKERS
 from .workers.types import TYPE_STRENGTHS, TypedWorkers, WorkerTypes, give_shares, types_of
 
 # Worker models that share skills.
-SHARING_WORKERS = (NominalWorkers.name, OrdinalWorkers.name)
+SHARING_WORKERS = [name for name, model in WORKERS.items() if model.shares_skills]
 # Skills of levels: those of accuracies of .3, .45, .6, .75, .85 and .95 where there are two answers.
 SKILLS = np.log(np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.95]) / (1 - np.array([0.3, 0.45, 0.6, 0.75, 0.85, 0.95])))
 N_LEVELS = len(SKILLS) * len(TYPE_STRENGTHS)

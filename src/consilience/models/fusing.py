@@ -33,10 +33,10 @@ from ..errors import (
 from ..formats.sources import find_source, open_table
 from ..inference.copies import find_groups
 from ..inference.em import Progress
-from ..inference.estimator import MANY_CLASSES, LatentEstimator, list_defaults, renew
+from ..inference.estimator import LatentEstimator, list_defaults, renew
 from ..inference.observations import Observations
 from ..inference.starts import HIDING_TABLES
-from ..inference.workers.one_coin import OneCoinWorkers
+from ..inference.workers.one_coin import MANY_CLASSES, OneCoinWorkers
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kernels import Floats
 from ..kinds import find_kind

@@ -71,9 +71,8 @@ from ..answers.answers import Block
 from ..inference import TAILS_95
 from ..inference.cells import sum_by
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.one_coin import OneCoinWorkers
-from ..inference.workers.ordinal import OrdinalWorkers, rate
-from ..inference.workers.rows import RowCounts, of_answers
+from ..inference.workers.ordinal import rate
+from ..inference.workers.rows import RowCounts
 from ..kernels import NEARLY_ZERO, Floats, Rows, Truths, freeze, read_only
 
 # From this probability on a worker is said to answer as if by chance.
@@ -86,8 +85,8 @@ AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED_TO_ROWS = (2.0, 6.0, 20.0), (2.0
 SHARE_PRIOR, SHARE_START, SHARE_ROUNDS = (0.5, 4.5), 0.1, 10
 # Probabilities nearer to 0 or 1 than this are rounded, and count as such.
 LEAST_CHANCE_PROBABILITY = 1e-9
-# Smaller probabilities are rounding errors, or nothing.
-SMALLEST_CHANCE, LEAST_LOG, MOST_LOG = 1e-15, -1e300, 345.0
+# Logarithms, and differences of two, beyond which an exponential is 0 or leaves the range of doubles.
+LEAST_LOG, MOST_LOG = -1e300, 345.0
 # So many entries of a table of workers are worked on at a time.
 MOST_CHANCE_ENTRIES = 1 << 20
 
@@ -113,25 +112,14 @@ def count_by_others(
     """What answers of others say of those of a block: the sums of p by row, and of p_k p_h (K, K), of ordered classes.
 
     `judged` (N,) tells to which items of the block an answer is judged by something else, `posterior` (N, K) is that
-    before calibration. Of one-coin workers three sums are by worker: answers, and how many of them are right by what
-    others say, and would be by the shares of the classes (K,).
+    before calibration. Where only accuracies are kept three sums are by worker: answers, and how many of them are right
+    by what others say, and would be by the shares of the classes (K,).
     """
     from ..kernels.answers import count_without
 
-    pairs = np.zeros((workers.n_classes if isinstance(workers, OrdinalWorkers) else 0, workers.n_classes))
-    if isinstance(workers, OneCoinWorkers):
-        worker, own, alone = workers.match(block, posterior)
-        # Without the worker's own answer. What the posterior rules out stays so.
-        said = np.stack([own, np.maximum(1 - own - alone, 0.0), alone], axis=1)
-        factors = np.maximum(np.exp(log_weights[worker, :, 0]), NEARLY_ZERO)
-        said = np.divide(said, factors, out=np.zeros_like(said), where=said > SMALLEST_CHANCE)
-        item, _, klass = workers.read(block)
-        by_others = said[:, 0] / np.maximum(said.sum(axis=1), NEARLY_ZERO)
-        by_chance = np.where(klass >= 0, shares[klass], 0.0)
-        weight = of_answers(block, judged[item].astype(np.float64)[:, None])[:, 0]
-        there, place = np.unique(worker, return_inverse=True)
-        sums = [sum_by(place, weight * each, len(there)) for each in (1.0, by_others, by_chance)]
-        return (there, np.stack(sums, axis=1)), pairs
+    pairs = np.zeros((workers.n_classes if workers.are_raters else 0, workers.n_classes))
+    if workers.accuracy_alone:
+        return workers.judge_by_others(block, posterior, judged, log_weights, shares), pairs
     if len(block.anchor):
         # It holds the worker's own vote.
         posterior = posterior / np.exp(block.anchor - block.anchor.max(axis=1, keepdims=True))
@@ -156,11 +144,11 @@ def measure_by_others(workers: WorkerModel, counts: Floats, pairs: Floats) -> di
 
     `counts` and `pairs` are the sums over all blocks; those of pairs of classes say how little p tells these apart.
     """
-    if isinstance(workers, OneCoinWorkers):
+    if workers.accuracy_alone:
         return {"chance": find_chance_of_coins(*counts.T)}
     table = workers.plain_counts(counts)
     figures = {"chance": find_chance(table, workers.class_of_label, workers.silent)}
-    if isinstance(workers, OrdinalWorkers):
+    if workers.are_raters:
         figures["raters"] = find_raters(table, pairs, workers)
     return figures
 
@@ -268,7 +256,7 @@ def learn_share(odds: Floats) -> Floats:
     return np.asarray(probability)
 
 
-def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
+def find_raters(counts: Floats, pairs: Floats, workers: WorkerModel) -> Floats:
     """Bias, both ends of its interval, spread and carelessness of each rater, (M, 5); NaN if nothing checks it.
 
     Counts (M, L, K) are sums of p over the answers of each rater, pairs (K, K) those of p_k p_h.

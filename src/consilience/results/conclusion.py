@@ -20,7 +20,6 @@ from ..inference.em import Parameters, Problem, infer_block, infer_left_out, kee
 from ..inference.observations import Observations
 from ..inference.structures import Statistics, StructureParameters
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.one_coin import COINS, OneCoinWorkers
 from ..inference.workers.rows import LeftOut, RowCounts, Weighing, exponentiate
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import allocate, release_mapped
@@ -137,9 +136,8 @@ def conclude(
     )
     from ..kernels.answers import add_to_rows
 
-    is_coin = isinstance(workers, OneCoinWorkers)
     by_worker = np.zeros((r.n_workers, N_SUMS))
-    counts = np.zeros((workers.n_workers, COINS) if is_coin else (workers.n_rows, workers.n_classes))
+    counts = np.zeros((workers.n_workers, 3) if workers.accuracy_alone else (workers.n_rows, workers.n_classes))
     totals: list[Floats] | None = None
     posterior = allocate((r.n_items, n_classes))
     left_out, first = allocate(posterior.shape) if leaves_out else posterior, 0

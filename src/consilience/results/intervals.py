@@ -104,8 +104,7 @@ from ..inference.hidden_answers import raise_where
 from ..inference.observations import Observations
 from ..inference.structures import Summary
 from ..inference.workers.base import Prior
-from ..inference.workers.one_coin import OneCoinWorkers, find_errable
-from ..inference.workers.ordinal import OrdinalWorkers
+from ..inference.workers.one_coin import find_errable
 from ..kernels import NEARLY_ZERO, Floats, Integers, Rows, Truths, freeze, read_only
 from ..limits import ITEMS_AT_ONCE, release_mapped, side_by_side
 from .calibration import Calibrated, find_raised
@@ -219,7 +218,7 @@ def gather_inputs(
     """The inputs of intervals; `prior` is that of the workers."""
     r = observations.responses
     named = np.flatnonzero(r.label_of_class >= 0)
-    if estimates.worker_model is OneCoinWorkers:
+    if estimates.worker_model.accuracy_alone:
         right = np.zeros((r.n_workers, r.n_classes))
         right[:, named] = estimates.confusion[:, 0, :1]
         spoken = np.ones(right.shape)
@@ -422,8 +421,8 @@ def find_worker_intervals(
     varied, free, n_units = sums.votes.tolist()
     effect = (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
     worth = np.asarray(total * left * by_others / np.maximum(every, NEARLY_ZERO) / effect)
-    is_coin = estimates.worker_model is OneCoinWorkers
-    # Of one-coin workers it does not matter about which of the classes that have labels an answer is.
+    is_coin = estimates.worker_model.accuracy_alone
+    # Of an accuracy alone it does not matter about which of the classes that have labels an answer is.
     met = estimates.counts[:, :2].sum(axis=1) if is_coin else estimates.counts.sum(axis=1)
     believed = (met * right.max(axis=1, keepdims=True) if is_coin else met * right).sum(axis=1)
     believed = believed / np.maximum(total, NEARLY_ZERO)
@@ -569,7 +568,7 @@ def find_label_intervals(
     n_items, n = len(codes), len(items)
     away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
     figures = [(away == 0).astype(np.float64)]
-    if inputs.estimates.worker_model is OrdinalWorkers:
+    if inputs.estimates.worker_model.are_raters:
         figures += [(away <= 1).astype(np.float64), away]
     most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
 

@@ -55,9 +55,7 @@ from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference.cells import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
-from ..inference.workers.one_coin import OneCoinWorkers
-from ..inference.workers.ordinal import OrdinalWorkers
-from ..inference.workers.temperatures import LEAST_TEMPERATURE, MOST_TEMPERATURE, MeanWorkers, describe_temperature
+from ..inference.workers.temperatures import LEAST_TEMPERATURE, MOST_TEMPERATURE, describe_temperature
 from ..kernels import NEARLY_ZERO, Floats, Integers, Truths
 from .chance import BY_CHANCE, RATER_FIGURES, are_contrary, remark_on_bias
 from .comparison import Comparison
@@ -126,7 +124,7 @@ def tabulate_workers(
         speech, intervals = information, find_voter_intervals(right, total, information, prior)
     else:
         takes_silence = fit.takes_silence
-        if estimates.worker_model is OneCoinWorkers:
+        if estimates.worker_model.accuracy_alone:
             information = speech = inform_coins(estimates.confusion[:, 0, 0], prior, said)
         else:
             information = speech = informativeness(estimates.confusion, prior)
@@ -147,7 +145,7 @@ def tabulate_workers(
     contrary = accuracy + CONTRARY + 2 * error < expected
     dull = (np.maximum(information, speech) < UNINFORMATIVE) & (prior.max() < 1) & ~contrary
     biased, further = [""] * n_workers, dict[str, Column]()
-    if estimates is not None and estimates.worker_model is OrdinalWorkers:
+    if estimates is not None and estimates.worker_model.are_raters:
         # On a scale one is contrary whose answers are lower where the truth is higher: a harsh rater may never be
         # right, and still say which items are better.
         figures = np.full((n_workers, len(RATER_FIGURES)), np.nan) if fit.raters is None else fit.raters.copy()
@@ -176,8 +174,8 @@ def tabulate_workers(
         judged[unjudged] = np.nan
 
     if estimates is not None:
-        is_mean = estimates.worker_model is MeanWorkers
-        if fit.checked and given is not None and given.soft is not None and not is_mean:
+        is_told = estimates.worker_model.reports_sureness
+        if fit.checked and given is not None and given.soft is not None and is_told:
             factor = measure_sureness(given, fit.labels.posterior)
             words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
             further |= {"temperature": to_column(factor), "sureness": to_column(words)}

@@ -41,7 +41,7 @@ from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import ParameterError, Python, Sentence, plural
 from ...kernels import LOG_IMPOSSIBLE, Floats, Integers, freeze, read_only
-from ...limits import allocate, side_by_side
+from ...limits import allocate, are_allowed, side_by_side
 from ...options import to_floats
 from ..cells import Cells
 from ..distributions import ENTRIES_PER_THREAD, Distributions, fit_distributions
@@ -285,6 +285,20 @@ class WorkerModel:
     context: ClassVar[str] = ""
     #: Whether contexts are what a worker said before: each label, and nothing.
     follows_answers: ClassVar[bool] = False
+    #: In a word or two who they are, for the report; "" where it goes without saying.
+    words: ClassVar[str] = ""
+    #: Whether of each worker the chances of a right, a wrong and any other answer are kept, (M, 3, 1), and no matrix.
+    accuracy_alone: ClassVar[bool] = False
+    #: Whether they rate: biases are reported, and how far off labels are.
+    are_raters: ClassVar[bool] = False
+    #: Whether it is reported how sure they are of their soft votes.
+    reports_sureness: ClassVar[bool] = True
+    #: Whether workers have skills that several questions share; of workers of types.
+    shares_skills: ClassVar[bool] = False
+    #: Where matrices of types may be too many for the answers: of how many.
+    n_types: ClassVar[int] = 0
+    #: Unless smoothing is a number, so many items at least are added to each class, with more classes than so many.
+    added_items: ClassVar[tuple[float, int]] = (0.0, 0)
     #: What is counted of each worker beside labels and silence, in rows of their own.
     n_further_rows: ClassVar[int] = 0
     #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
@@ -321,6 +335,17 @@ class WorkerModel:
                 keyword="workers",
             )
         return cls(responses.n_workers, class_of_label, n_classes, silence_counts, responses.silence_weight)
+
+    @classmethod
+    def are_too_many(cls, crowd: Answers) -> bool:
+        """Whether the matrices of all types, for each worker, are too many for so few answers."""
+        n_entries = cls.n_types * crowd.n_workers * crowd.n_labels * crowd.n_classes
+        return not are_allowed(0, "ordinal entries", n_entries, crowd.n_responses)
+
+    @property
+    def places(self) -> Floats:
+        """Where the classes are on the scale of raters, (K,)."""
+        return np.arange(self.n_classes, dtype=np.float64)
 
     # ------------------------------------------------------------------------------------------------------ the layout
 
@@ -453,6 +478,12 @@ class WorkerModel:
     def shrink(self, counts: Floats, worker: Integers, label: Integers) -> Floats:
         """The probabilities (n, K) of answers from expected counts; those of each worker shrunk towards the crowd's."""
         return shrink_rows(self.plain_counts(counts), worker, label)
+
+    def judge_by_others(
+        self, block: Block, posterior: Floats, judged: NDArray[np.bool_], log_weights: Floats, shares: Floats
+    ) -> RowCounts:
+        """Where there is an accuracy alone, sums by worker; see `consilience.results.chance.count_by_others`."""
+        raise NotImplementedError
 
     def tabulate(self, r: Answers, posterior: Floats) -> Cells | None:
         """How often each worker gave each label to items of each class, where `plain_counts` are not that."""

@@ -31,7 +31,6 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
-from ...limits import are_allowed
 from .base import names_class
 from .types import TYPE_STRENGTHS, TypedWorkers
 
@@ -39,9 +38,11 @@ ACCURACIES = (0.3, 0.45, 0.6, 0.75, 0.85, 0.95)
 N_BIASES, LEAST_REACH = 9, 2.0
 SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
 CARELESS = (0.02, 0.2, 0.6)
-N_TYPES = N_BIASES * len(SPREADS) * len(CARELESS)
 # So many ratings of a rater are as good as lost on what is not known of the rater.
 FEW_RATINGS = 11.0
+# Items added to each level of a scale. The answers hardly tell a level from its neighbours: with less than one, a level
+# can lose all of its items to them, and the others seem surer than they are.
+ONE_OF_EACH = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,11 @@ class OrdinalWorkers(TypedWorkers):
     """Workers who rate on a scale."""
 
     name: ClassVar[str] = "ordinal"
+    words: ClassVar[str] = "ordinal workers"
+    are_raters: ClassVar[bool] = True
+    shares_skills: ClassVar[bool] = True
+    n_types: ClassVar[int] = N_BIASES * len(SPREADS) * len(CARELESS) * len(TYPE_STRENGTHS)
+    added_items: ClassVar[tuple[float, int]] = (ONE_OF_EACH, 0)
 
     #: Where the classes are on the scale; by default their ranks.
     positions: tuple[float, ...] | None = None
@@ -74,12 +80,6 @@ class OrdinalWorkers(TypedWorkers):
     def places(self) -> Floats:
         """Where the classes are on the scale, (K,)."""
         return np.array(range(self.n_classes) if self.positions is None else self.positions, dtype=np.float64)
-
-    @staticmethod
-    def are_too_many(crowd: Answers) -> bool:
-        """Whether the matrices of all types, for each worker, are too many for so few answers."""
-        n_entries = N_TYPES * len(TYPE_STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
-        return not are_allowed(0, "ordinal entries", n_entries, crowd.n_responses)
 
     def draw_types(self) -> Floats:
         """How each type answers, (T, L', K)."""
@@ -115,6 +115,7 @@ class NominalWorkers(TypedWorkers):
     """Workers who are more or less often right."""
 
     name: ClassVar[str] = "nominal"
+    shares_skills: ClassVar[bool] = True
 
     def draw_types(self) -> Floats:
         """How each type answers, (T, L', K). About a class that no label names, all answers are equal."""

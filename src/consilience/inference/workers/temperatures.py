@@ -367,6 +367,7 @@ class MeanWorkers(TemperatureWorkers):
     """Workers who are taken at their word. Rows are those of workers with temperatures, which are all 1."""
 
     name: ClassVar[str] = "mean"
+    reports_sureness: ClassVar[bool] = False
     caution: ClassVar[float] = 1.0  # it is never surer than the workers
     pool: ClassVar[type[Pool]] = MeanPool
 
