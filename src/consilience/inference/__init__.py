@@ -17,6 +17,7 @@ Who reads a fit from the start opens the files in this order:
 `chains.py`           the coupling of a hidden Markov model, and its transitions
 `fields.py`           the coupling of a Markov random field
 `features.py`         a classifier of the items' features as their prior
+`teaching.py`         known labels as a teacher: what they say of workers beyond what agreement tells
 `copies.py`           workers who copy each other
 `sharing.py`          several questions with one prior of the workers, by their `skills.py`
 `averages.py`         numbers instead of labels

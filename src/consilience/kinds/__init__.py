@@ -23,12 +23,14 @@ from .tags import ONE_HOT, check_separator, find_sets_column
 if TYPE_CHECKING:
     from .tags import Tags
 
-# By the name of the type that users bring: its kind, as a class, or as the module and name of one.
+# By the name of the type that users bring: its kind, as a class, or as the module and name of one. Numbers are brought
+# as a table, which `models/opening.py` tells from one of labels.
 KINDS: dict[str, str | type[AnyKind]] = {
     "Answers": TableKind,
     "Spans": "span_kind.SpansKind",
     "Masks": "masks.MasksKind",
     "Tags": "tag_kind.TagsKind",
+    "Numbers": "numbers.NumbersKind",
 }
 
 

@@ -20,6 +20,7 @@ class NumbersKind(TableKind):
     """Items of a table, whose answers are numbers."""
 
     name = "numbers"
+    is_saved = False
     title = "numbers on a scale"
     model = "measurement"
     results = "values"

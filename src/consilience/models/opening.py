@@ -16,7 +16,7 @@ from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, LabelWarning, ParameterError, Python, Sentence, listing, quietly, shorten, warn_of
-from ..kinds import find_kind, need_kind, read_rows
+from ..kinds import KINDS, find_kind, load_kind, need_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
@@ -111,8 +111,6 @@ def prepare(
 
 def choose_kind(kind: type[AnyKind], opened: Any, wanted: str) -> type[AnyKind]:
     """The kind of answers that may be numbers. If nobody said that they are, a warning tells."""
-    from ..kinds.numbers import NumbersKind
-
     if kind is not TableKind and wanted == "numbers":
         raise InputError(f"These are {kind.title}, and no numbers.", Sentence("Leave out {kind}."), keyword="kind")
     if kind is not TableKind or (wanted == "auto" and not are_measured(opened)):
@@ -126,7 +124,7 @@ def choose_kind(kind: type[AnyKind], opened: Any, wanted: str) -> type[AnyKind]:
             Sentence("To silence this warning, use {kind}.", kind="numbers"),
             keyword="kind",
         )
-    return NumbersKind
+    return load_kind(KINDS["Numbers"])
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
