@@ -59,12 +59,33 @@ def tabulate_codes(values: pa.Array, codes: NDArray[np.int32], memory: float) ->
     if not pa.types.is_signed_integer(values.type) or not len(values):
         return None
     numbers = values.to_numpy().astype(np.int64)
-    low, size = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
-    if size * 4 > TABLE_PART * memory:
+    low, high = int(numbers.min()), int(numbers.max())
+    if not fits_table(low, high, memory):
         return None
-    table = np.zeros(size, np.int32)
+    table = np.zeros(high - low + 1, np.int32)
     table[numbers - low] = codes
     return CodeTable(low, table)
+
+
+def fits_table(low: int, high: int, memory: float) -> bool:
+    """Whether there may be a table of all whole numbers between these."""
+    return (high - low + 1) * 4 <= TABLE_PART * memory
+
+
+def count_items(batches: Iterable[pa.RecordBatch], low: int, high: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The distinct numbers in order of their first rows, and how often each occurs; batches have numbers and rows.
+
+    >>> count_items([pa.record_batch({"number": [7, 5, 7], "row": [2, 1, 0]})], 5, 7)
+    (array([7, 5]), array([2, 1]))
+    """
+    first, counts = np.full(high - low + 1, np.iinfo(np.int64).max), np.zeros(high - low + 1, np.int64)
+    for batch in batches:
+        numbers = batch.column(0).to_numpy().astype(np.int64) - low
+        np.minimum.at(first, numbers, batch.column(1).to_numpy())
+        np.add.at(counts, numbers, 1)
+    seen = np.flatnonzero(counts)
+    seen = seen[np.argsort(first[seen])]
+    return seen + low, counts[seen]
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from ..version import __version__
 from . import Format
 from .arrays import MATRIX_SUFFIX
 from .files import describe_state, is_remote, name_of
-from .partition import ROWS, divide_items, tabulate_codes
+from .partition import ROWS, count_items, divide_items, fits_table, tabulate_codes
 from .reading import TableFile, concatenate, find_files, open_path, read_integers, stream_rows
 from .sources import find_source, open_table, take_answers
 
@@ -326,13 +326,7 @@ def sort_copy(
                     warn_of_missing(name_of(paths[0]), needed, n_rows - n_kept, n_rows)
 
             # Codes: of items in order of appearance, of others in order of their values, or of their categories.
-            by_key = ", ".join(place[key] for key in keys)
-            present = " and ".join(f"{place[key]} is not null" for key in keys)
-            engine.execute(
-                "create table items as select *, (row_number() over (order by first) - 1)::int as code from "
-                f"(select {by_key}, min(row) as first, count(*) as size from answers where {present} group by {by_key})"
-                " order by code"
-            )
+            number_items(engine, [place[key] for key in keys], head.schema, memory)
             matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
             join_items = f"left join items on {matched}"
             about, missing, chosen, joins, tables = [], {}, [], [], {}
@@ -405,6 +399,24 @@ def sort_copy(
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def number_items(engine: Any, keys: Sequence[str], schema: pa.Schema, memory: float) -> None:
+    """Make a table `items` of the distinct keys: their codes in order of appearance, and how many rows each has."""
+    key, kind = keys[0], schema.field(keys[0]).type
+    if len(keys) == 1 and pa.types.is_signed_integer(kind):
+        low, high = engine.execute(f"select min({key}), max({key}) from answers").fetchone()
+        if low is not None and fits_table(low, high, memory):
+            rows = engine.execute(f"select {key}, row from answers where {key} is not null").to_arrow_reader(1 << 20)
+            items, sizes = count_items(rows, low, high)
+            codes = np.arange(len(items), dtype=np.int32)
+            engine.register("items", pa.table({key: pa.array(items).cast(kind), "code": codes, "size": sizes}))
+            return
+    by, present = ", ".join(keys), " and ".join(f"{each} is not null" for each in keys)
+    engine.execute(
+        "create table items as select *, (row_number() over (order by first) - 1)::int as code from "
+        f"(select {by}, min(row) as first, count(*) as size from answers where {present} group by {by}) order by code"
+    )
 
 
 def parse_memory(memory: str | int) -> int:
