@@ -415,6 +415,37 @@ def test_mlflow_feedback_by_source():
     assert cs.read_answers(LOGS / "mlflow.jsonl", label="passed").n_workers == 1  # and the expectation is no verdict
 
 
+def test_grades_and_truth_values_answer_one_question_alike(tmp_path):
+    """Also a question that the log names: of MLflow by several sources, of Inspect by a key."""
+    told = [("HUMAN", "ann", True), ("LLM_JUDGE", "j", "yes"), ("CODE", "c", False), ("CODE", "d", 0)]
+    each = [
+        {"assessment_name": "correct", "source": {"source_type": kind, "source_id": who}, "feedback": {"value": said}}
+        for kind, who, said in told
+    ]
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps({"info": {"trace_id": "t", "assessments": each}, "data": {}}) + "\n")
+    said = [("t", "c", "no"), ("t", "d", "no"), ("t", "human ann", "yes"), ("t", "j", "yes")]
+    assert triples(path, format="mlflow") == said
+    log = write_inspect(tmp_path / "log.json", a=[{"q": "C"}, {"q": "I"}], b=[{"q": True}, {"q": 0.0}])
+    assert [label for *_, label in triples(log)] == ["C", "C", "I", "I"]
+
+
+def test_a_field_beyond_the_limit_is_named(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text(f"name,value,source,traceId,comment\nx,1,API,t,{'a' * 200_000}\n")
+    with pytest.raises(InputError, match="line 2: a field has more than 131,072 characters"):
+        cs.read_answers(path, format="langfuse")
+
+
+def test_a_battle_with_itself_is_counted(tmp_path):
+    path, records = tmp_path / "battles.jsonl", list(arena())
+    records.append({**records[0], "model_b": records[0]["model_a"]})
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    with pytest.warns(DataWarning) as caught:
+        cs.rank(path)
+    assert any("1 verdict " in str(each.message) and "meets itself" in str(each.message) for each in caught)
+
+
 def test_people_who_differ_know_nothing(tmp_path):
     base = {"name": "tone", "dataType": "CATEGORICAL", "traceId": "t", "value": 0}
     people = [{**base, "source": "ANNOTATION", "authorUserId": who, "stringValue": said} for who, said in ("ay", "bz")]

@@ -68,6 +68,7 @@ def _read_arena(record: Record) -> Iterator[Battle]:
 def _read(title: str, read: Callable[[Record], Iterator[Battle]], path: str, _wanted: object) -> pa.Table:
     battles: list[Battle] = []
     failed: Counter[str] = Counter()
+    n_alone = 0
     grades = Log(path, title, ("sample", "system", "turn"))
     for file in files.list_inputs(path):
         reading = Reading(title, file)
@@ -81,7 +82,9 @@ def _read(title: str, read: Callable[[Record], Iterator[Battle]], path: str, _wa
                 for battle in read(record):
                     if battle[-1] is None:
                         failed[battle[1]] += 1
-                    elif battle[2] != battle[3]:
+                    elif battle[2] == battle[3]:
+                        n_alone += 1
+                    else:
                         battles.append(battle)
     if grades.keys:
         if battles:
@@ -91,6 +94,8 @@ def _read(title: str, read: Callable[[Record], Iterator[Battle]], path: str, _wa
         judges = ", ".join(f"{n:,} of {judge}" for judge, n in failed.most_common(5))
         total = plural(failed.total(), "verdict")
         warn_of(f"{total} of {path!r} left out, since a judge that failed gives no verdict: {judges}.")
+    if n_alone:
+        warn_of(f"{plural(n_alone, 'verdict')} of {path!r} left out, where a system meets itself.")
     if not battles:
         raise InputError(f"{path!r} holds no verdicts ({title}).", "Give the file with the judgments.")
     names = ("item", "worker", "left", "right", "winner")

@@ -16,6 +16,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -211,6 +212,14 @@ def read_rows(path: str, title: str, *needed: str) -> Iterator[tuple[str, int, d
                 yield file, reader.line_num, row
         except UnicodeDecodeError as error:
             raise files.encoding_error(f"{files.name_of(file)}, line {reader.line_num + 1}") from error
+        except csv.Error as error:
+            place, most = f"{files.name_of(file)}, line {reader.line_num + 1}", csv.field_size_limit()
+            if "field limit" not in str(error):
+                raise InputError(f"{place}: not valid CSV ({first_line(error)}).", "Export it again.") from error
+            problem = f"{place}: a field has more than {most:,} characters, the most that is read of {title}."
+            raise InputError(
+                problem, "Leave out columns of long texts.", "If none is, a quote is not closed."
+            ) from error
 
 
 class Reading:
@@ -400,11 +409,12 @@ class Log:
             judges.append(f"{name} ({source})" if is_shared and apart else (source or name) if is_shared else name)
             asked.append(question or (name if is_shared and not apart else ""))
         values: dict[str, set[Any]] = {}
+        held_by: dict[str, set[Any]] = {}  # what is said to each question that the log names
         words = self.vocabulary
         pairs = np.unique(np.frombuffer(self.voices, np.int64) * len(words) + np.frombuffer(self.said, np.int64))
         for voice, code in zip(*(each.tolist() for each in np.divmod(pairs, len(words))), strict=True):
-            if not asked[voice]:
-                values.setdefault(judges[voice], set()).add(words[code])
+            held_in, key = (held_by, asked[voice]) if asked[voice] else (values, judges[voice])
+            held_in.setdefault(key, set()).add(words[code])
         # What judges answer together has a name of its own, also where the tool has a question called so.
         grade, passed, score = (f"{sort} (overall)" if sort in asked else sort for sort in ("grade", "passed", "score"))
         sorts = {
@@ -419,6 +429,9 @@ class Log:
         if yes is not None:
             asked = [grade if question == passed else question for question in asked]
         texts[grade] = lambda value: value if type(value) is str else (yes, no)[not value] if yes else str(value)
+        if self.words:  # a question of its own that some answer by these words, and others by true and false
+            graded_questions = (each for each, held in held_by.items() if each != grade and held & {*self.words})
+            texts |= dict.fromkeys(graded_questions, partial(_as_word, self.words))
         return judges, asked, texts
 
 
@@ -428,6 +441,10 @@ _KINDS = {str, int, float, bool}
 
 def _as_it_is(value: Any) -> Any:
     return list(value) if type(value) is tuple else value
+
+
+def _as_word(words: tuple[str, str], value: Any) -> Any:
+    return words[not value] if type(value) in (bool, int) and value in (0, 1) else _as_it_is(value)
 
 
 def make_column(values: Sequence[Any]) -> pa.Array:
