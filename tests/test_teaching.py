@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -323,3 +326,14 @@ def test_the_order_of_rows_and_threads_do_not_matter(misled):
     shuffled = cs.Answers.from_frame(table, items=r.items)
     again = cs.DawidSkene().fit(shuffled, gold=gold, engine=cs.engines.Threads(2))
     np.testing.assert_allclose(again.posterior_, model.posterior_, atol=1e-8)
+
+
+def test_batches_say_that_they_drop_what_was_taught(misled):
+    r, _, _, taught, untaught = misled
+    batch = {"item": [9001, 9002], "worker": r.workers[:2].tolist(), "label": r.classes[:2].tolist()}
+    with pytest.warns(cs.errors.DataWarning, match="taught this model about its workers is dropped"):
+        assert copy.deepcopy(taught).partial_fit(batch).teaching_ is None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        copy.deepcopy(untaught).partial_fit(batch)
+    assert not [each for each in caught if "taught" in str(each.message)]

@@ -24,7 +24,7 @@ from ..answers.joining import NOTHING, Joined, drop_workers, grow, join_response
 from ..answers.tables import open_frame
 from ..checks.register import warn_of_findings
 from ..engines import open_engine
-from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural
+from ..errors import InputError, NotFittedError, ParameterError, Sentence, plural, warn_of
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.em import expect_from_votes
@@ -268,6 +268,11 @@ def fit_batch(
     from ..kernels.answers import SMALLEST
 
     if before is not None:
+        if before.teaching is not None and before.teaching.chosen != "as they are":
+            warn_of(
+                "What known labels taught this model about its workers is dropped: batches do not learn it.",
+                "To keep it, use update, which fits all answers again.",
+            )
         earlier_sums, names = check_batch(model, before, r), before.names
         r = grow(r, names.workers, names.labels, names.classes, names.positions)
     r = model._prepare(r)
