@@ -77,3 +77,13 @@ def test_tables_that_cannot_be_read_say_why():
     alone = cs.check({"item": [1, 2, 3], "worker": ["a", "a", "b"], "label": ["x", "y", "x"]})
     assert "100% of the items have fewer than two answers" in alone.missing[0]
     assert alone.commands == ["fused = consilience.fuse(table)"]
+
+
+def test_a_nested_column_that_is_not_needed(tmp_path):
+    """`fuse` leaves it alone, so `check` does."""
+    path = tmp_path / "said.jsonl"
+    rows = [{"item": n, "worker": w, "label": "ab"[n % 2], "meta": {"k": n}} for n in range(4) for w in "xy"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = cs.check(str(path))
+    assert {row["name"]: row["role"] for row in found.columns}["meta"] == "not read"
+    assert found.counts["answers"] == 8

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
+from command_line import run
 from consilience import Answers, DawidSkene
 from consilience.answers.gold import match_gold
 from consilience.answers.tables import open_frame
@@ -68,9 +72,9 @@ def test_truth_values_and_their_text_are_the_same_labels(labels):
     assert match({"item": [1, 2], "label": labels}, said) == [1, 0, -1]
     said["label"] = ["true", "false", "maybe"]
     assert match({"item": [1, 2], "label": labels}, said) == [2, 0, -1]
-    assert "1 label not among the classes False, True: 'yes'" in error(
-        {1: "True", 2: "yes"}, {**said, "label": [True, False, True]}
-    )
+    said["label"] = [True, False, True]
+    assert match({1: " Yes", 2: "no", 3: "TRUE"}, said) == [1, 0, 1]  # as a person writes them
+    assert "1 label not among the classes False, True: 'maybe'" in error({1: "True", 2: "maybe"}, said)
 
 
 def test_rounds_of_known_labels_are_taken_together(tmp_path):
@@ -203,3 +207,21 @@ def test_evaluate_says_how_good_labels_are_that_were_not_known():
     assert said.accuracy > said.accuracy_unknown == pytest.approx(right[80:].mean())
     assert cs.evaluate(fitted, some).accuracy_unknown is None
     assert cs.evaluate(cs.DawidSkene().fit(r), every).n_unknown is None
+
+
+def test_truth_values_as_labels_are_spelled_in_one_way(tmp_path, monkeypatch):
+    """Never an empty cell; and a person's yes and no are known labels of them."""
+    monkeypatch.chdir(tmp_path)
+    said = [[n % 2 == 0, n % 2 == 0, n % 3 == 0] for n in range(30)]
+    table = {"item": np.repeat(np.arange(30), 3), "worker": np.tile(["a", "b", "c"], 30), "label": np.ravel(said)}
+    pq.write_table(pa.table(table), "said.parquet")
+    Path("known.csv").write_text("item,label\n" + "".join(f"{n},{'yes' if n % 2 == 0 else 'no'}\n" for n in range(20)))
+    for command in ("check said.parquet", "fuse said.parquet -o labels.csv --save m.model", "explain m.model 1"):
+        shown = run(*command.split()).stdout
+        assert "False" in shown
+        assert "no, yes" not in shown
+        assert " yes" not in shown
+    assert run("fuse", "said.parquet", "--gold", "known.csv").exit_code == 0
+    estimated = json.loads(run("estimate", "m.model", "known.csv", "--of", "true", "--json").stdout)
+    assert "true" in json.dumps(estimated).lower()
+    assert json.loads(run("evaluate", "labels.csv", "known.csv", "--json").stdout)["accuracy"] > 0.9

@@ -246,11 +246,20 @@ def to_number(label: object) -> float | None:
 def find_by_value(known: Values, labels: Values) -> Indices:
     """Where labels are among known ones, else where the same number is, written in another way; else -1.
 
+    Of truth values, yes and no are other spellings.
+
     >>> find_by_value(objects(["1.0", "2.0", "unsure"]), objects(["2", "unsure", "3"]))
     array([ 1,  2, -1])
+    >>> find_by_value(objects([False, True]), objects(["Yes", "false", "maybe"]))
+    array([ 1,  0, -1])
     """
     code = lookup(known, to_column(labels))
     missing = np.flatnonzero(code < 0)
+    if len(missing) and all(isinstance(each, (bool, np.bool_)) for each in known.tolist()):
+        words = [_TRUTHS.get(str(each).strip().casefold()) for each in labels[missing].tolist()]
+        index = {each: at for at, each in enumerate(known.tolist())}
+        code[missing] = [-1 if word is None else index.get(word, -1) for word in words]
+        return code
     if len(missing):
         place = {to_number(each): at for at, each in reversed(list(enumerate(known.tolist())))}
         place[None] = -1
@@ -261,6 +270,8 @@ def find_by_value(known: Values, labels: Values) -> Indices:
 
 
 # ------------------------------------------------------------------------------------------------------------- spelling
+
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def normalise_label(label: object) -> Any:

@@ -153,13 +153,11 @@ def count_rest(n_rows: int, most: int) -> list[str]:
 def to_word(value: object) -> str:
     r"""A value as a short text in one line; nothing for one that is missing.
 
-    >>> to_word(0.123456), to_word(None), to_word(1234), to_word("a\n  b")
-    ('0.123', '', '1234', 'a b')
+    >>> to_word(0.123456), to_word(None), to_word(1234), to_word("a\n  b"), to_word(False)
+    ('0.123', '', '1234', 'a b', 'False')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.3g}"
     text = " ".join(spell_surrogates(str(value)).split())

@@ -229,8 +229,10 @@ def spell(value: Any, form: str = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
-    if value is None or isinstance(value, bool):
-        return "yes" if value else ""
+    if value is None:
+        return ""
+    if isinstance(value, bool):  # a label, in the one spelling that messages and names of columns have
+        return str(value)
     if form in ("text", "spelled"):
         return spell_surrogates(str(value))
     if form == "interval":

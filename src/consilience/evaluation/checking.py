@@ -285,13 +285,15 @@ def list_columns(table: Table, roles: Mapping[str, str]) -> list[dict[str, Any]]
     """What each column seems to be."""
     rows = []
     for name in table.names:
-        lists = table.lists(name)
-        if lists is not None:
-            rows.append(
-                {"name": name, "role": roles.get(name, "lists"), "values": None, "missing": None, "examples": ""}
-            )
+        nothing = {"values": None, "missing": None, "examples": ""}
+        if table.lists(name) is not None:
+            rows.append({"name": name, "role": roles.get(name, "lists"), **nothing})
             continue
-        column = table.read(name)
+        try:
+            column = table.read(name)
+        except InputError:  # objects in it: a column without a role, which no answer needs
+            rows.append({"name": name, "role": "not read", **nothing})
+            continue
         values = encode_in_order_of_appearance(column.take(find_present(column)))[1]
         shown = [to_word(each) for each in values[:N_EXAMPLES].tolist()]
         row: dict[str, Any] = {"name": name, "role": roles.get(name, ""), "values": len(values)}
