@@ -230,6 +230,30 @@ def test_known_labels_of_the_fit_are_not_seen_by_what_judges_them(fused, known):
         blind.estimate()
 
 
+def test_a_table_that_was_given_the_known_labels_has_no_estimate(fused, known):
+    crowd, model = fused
+    table = cs.DawidSkene().fit(crowd.responses, gold=known).to_frame()
+    for each in (table, table.drop_columns("decided_by")):
+        with pytest.raises(InputError, match="was fused with the known labels of 80 of these 80 items"):
+            cs.estimate(each, known)
+    judged = cs.evaluate(table, dict(enumerate(crowd.truth.tolist())))
+    assert judged.n_unknown == 520
+    assert judged.accuracy_unknown < judged.accuracy
+    with pytest.warns(cs.errors.DataWarning, match="were given to the fit"):
+        cs.evaluate(table.drop_columns("decided_by"), known)
+    numbers = {"item": range(200), "value": np.arange(200.0) / 7, "low": np.arange(200.0) / 7}
+    with pytest.raises(InputError, match="Fuse without the known values"):
+        cs.estimate(
+            numbers | {"high": np.arange(200) / 7 + (np.arange(200) >= 20)},
+            {"item": range(20), "value": np.arange(20) / 7},
+        )
+    assert all(row["worth"] <= 600 for row in model.estimate(known).rows)
+    yes = np.random.default_rng(0).random(200) < 0.5
+    good = {"item": range(200), "p(no)": np.where(yes, 0.02, 0.98), "p(yes)": np.where(yes, 0.98, 0.02)}
+    (row, *_) = cs.estimate(good, dict(enumerate(np.where(yes, "yes", "no")[:60].tolist()))).rows
+    assert row["worth"] == 200
+
+
 def test_means_of_levels_and_numbers(fused):
     crowd = cs.simulate.ratings(300, seed=1)
     model = cs.fuse(crowd.responses)

@@ -198,7 +198,7 @@ def make_row(
         value, low, high = None, (low if each.known[0] else 0.0), (1.0 if each.known[0] else high)
     worth = None
     if told and not same and means.variance[n] > 0:
-        worth = round(n_known * alone.variance[n] / means.variance[n])
+        worth = min(round(n_known * alone.variance[n] / means.variance[n]), n_items)  # all labels are no more
     labels = [float(part) if told and not same else None for part in plainly]
     row = {"group": plain(name), "of": plain(each.name), "estimate": value, "low": low, "high": high}
     row |= {"items": n_items, "known": n_known}

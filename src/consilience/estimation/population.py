@@ -31,14 +31,14 @@ from ..answers.columns import (
 )
 from ..answers.gold import Gold, find_label, match_gold
 from ..answers.matching import match_column, match_items, open_gold
-from ..answers.tables import key_roles, open_frame, read_figures
+from ..answers.tables import Table, key_roles, open_frame, read_figures
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing, plural, shorten
 from ..formats.reading import open_path
 from ..inference.hidden_answers import raise_where
 from ..inference.labels import collect_votes
 from ..inference.observations import Observations
-from ..kernels import Floats
+from ..kernels import Floats, Truths
 from ..results.calibration import find_raised
 from ..results.result import Result
 from .difference import Indices
@@ -51,6 +51,9 @@ LEAST_KNOWN, LEAST_IN_GROUP = 10, 5
 MANY = 20
 DRAW = "Draw items with `consilience next MODEL --known 100`, have a person label them, and give their labels."
 PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
+# What a table of labels says of those that were given, and how seldom all items of a sample are certain by chance.
+RULE, KNOWN = "decided_by", "known label"
+SELDOM = 0.001
 
 
 class Quantity(NamedTuple):
@@ -314,9 +317,47 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
         place = np.full(r.n_items, -1)
         place[match_items(values, r)] = np.arange(values.n_rows)
         truth = read_figures(values, column)[place[rows], None]
+    refuse_known(table, predicted, rows, truth)
     scale = to_numbers(classes) if len(classes) else None
     columns = {str(name): table.read(name) for name in table.names if str(name) not in found}
     n_aside = int(((known.codes >= 0) & ~known.judging).sum())
     chance = None if known.inclusion is None else known.inclusion[rows]
     positions = None if scale is None else tuple(scale.tolist())
     return Population(r, columns, classes, predicted, rows, truth, chance, positions, n_aside, table.backend)
+
+
+def find_given(table: Table) -> Truths | None:
+    """The rows whose label was given to the fit; None if the table does not say."""
+    return lookup(objects([KNOWN]), table.read(RULE)) >= 0 if RULE in table.names else None
+
+
+def are_given(certain: Truths, sampled: Indices) -> bool:
+    """Whether all items of a sample are certain where so few others are that they hardly are so by chance.
+
+    >>> are_given(np.arange(100) < 10, np.arange(10)), are_given(np.ones(100, bool), np.arange(10))
+    (True, False)
+    """
+    others = np.delete(certain, sampled)
+    return bool(len(others) and certain[sampled].all() and others.mean() ** len(sampled) < SELDOM)
+
+
+def refuse_known(table: Table, predicted: Floats, rows: Indices, truth: Floats) -> None:
+    """Refuse labels that the fit was given: where they are known, predictions have no errors, and elsewhere they do."""
+    given, certain, is_number = find_given(table), np.zeros(len(predicted), bool), predicted.shape[1] == 1
+    if is_number and {"low", "high"} <= set(table.names):
+        certain = (read_figures(table, "low") == predicted[:, 0]) & (read_figures(table, "high") == predicted[:, 0])
+    elif not is_number:
+        alone = "confidence" in table.names and not any(PROBABILITY.fullmatch(str(name)) for name in table.names)
+        certain = (read_figures(table, "confidence") if alone else predicted.max(axis=1)) >= 1
+    n_given = 0 if given is None else int(given[rows].sum())
+    if not n_given and np.isclose(predicted[rows], truth).all() and are_given(certain, rows):
+        n_given = len(rows)
+    if n_given:
+        raise InputError(
+            f"{table.name} was fused with the known labels of {n_given:,} of these {plural(len(rows), 'item')}, so it "
+            "shows none of the errors there that it has elsewhere.",
+            "Fuse without the known values."
+            if is_number
+            else "Estimate from the model, saved with --save, which keeps what it would say without them; or fuse "
+            "without --gold.",
+        )

@@ -21,7 +21,7 @@ from ..documents.document import Table as Rows
 from ..documents.html import to_cells
 from ..documents.terminal import to_lines, to_record
 from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Python, Sentence, spell_in_python
-from ..estimation.population import PROBABILITY
+from ..estimation.population import PROBABILITY, find_given
 from ..formats.sources import open_table
 from ..kinds import find_kind, need_kind
 from ..models.opening import open_answers
@@ -250,6 +250,13 @@ def check_labels(name: str, path: str | None, table: Table, refused: Message) ->
         if path is None:
             commands = ["consilience.estimate(table, known)", "consilience.evaluate(table, known)"]
         missing = ["A column of workers: to fuse answers, each row must say whose it is."]
+        given = find_given(table)
+        if given is not None and given.any():
+            model = "MODEL" if path is not None else "model"
+            commands[0] = "consilience estimate MODEL known.csv" if path is not None else "model.estimate(known)"
+            missing.append(
+                f"{model}: the labels were fused with known ones, so only their model tells how many there are."
+            )
         if path is not None:
             missing.append("known.csv: a table with the items and their known labels, for both commands.")
         return Check(name, kind, {"items": table.n_rows}, columns, possible, missing, commands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,7 @@ from ..answers.matching import KEY_REMEDY, open_gold
 from ..answers.tables import Table, is_table, key_roles, open_frame, read_figures
 from ..answers.tagging import looks_iob2
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
+from ..estimation.population import are_given, find_given
 from ..formats.reading import open_path
 from ..kernels import Truths
 from ..kinds.base import FUSED
@@ -179,7 +180,10 @@ def evaluate(
         (table, keys, _), (known_table, known_keys, known_labels) = sides
         return evaluate_values(table, known_labels, _match(table, keys, known_table, known_keys, known_labels))
     fitted_with = labels.result_.given.gold if isinstance(labels, Model) else None
-    was_known = None if fitted_with is None else fitted_with.codes >= 0
+    own = sides[0][0]
+    was_known = find_given(own) if fitted_with is None else fitted_with.codes >= 0
+    if was_known is not None and fitted_with is not None and own.rows is not None:
+        was_known = was_known[own.rows]
     return compare_labels(*sides, normalise, bool(ordered), classes, was_known)
 
 
@@ -316,9 +320,15 @@ def compare_labels(
     is_right = known_codes == guessed
     figures["accuracy"] = float(np.mean(is_right))
     if was_known is not None:  # known labels are right in any case
-        is_new = ~was_known[row[both] if table.rows is None else table.rows[row[both]]]
+        is_new = ~was_known[row[both]]
         figures["n_unknown"] = int(is_new.sum())
         figures["accuracy_unknown"] = float(is_right[is_new].mean()) if is_new.any() else None
+    elif posterior is not None and is_right.all() and are_certain(table, columns, row[both]):
+        warn_of(
+            "All of these items are certain, and right, and few others are certain: their known labels were given "
+            "to the fit, it seems. So this does not tell how many labels are right.",
+            "Evaluate by known labels that the fit was not given.",
+        )
     figures["macro_f1"] = sum(score.f1 for score in by_code.values()) / len(by_code)
     figures |= dict.fromkeys(("log_loss", "brier", "calibration_error"))
     if posterior is not None:  # other classes have probability 0
@@ -349,6 +359,12 @@ def compare_labels(
         figures["n_invalid_transitions"] = count_invalid_transitions(tags[guess][order], lengths)
     by_class = {name: by_code[code] for code, name in enumerate(classes) if code in by_code}
     return Evaluation("item", figures, scores, "class", by_class)
+
+
+def are_certain(table: Table, columns: Iterable[str], sampled: Indices) -> bool:
+    """Whether the items of a sample seem to have been given to the fit."""
+    highest = np.max([read_figures(table, name) for name in columns], axis=0)
+    return are_given(highest >= 1, sampled)
 
 
 def _match(
