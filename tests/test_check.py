@@ -18,7 +18,8 @@ ANSWERS = {
     "ratings.csv": "answers about whole items",
     "questions.csv": "answers to several questions",
     "probabilities.csv": "answers about whole items",
-    "tags.csv": "answers about whole items",
+    "tags.csv": "sets of tags",
+    "marks.csv": "numbers on a scale",
     "mturk.csv": "answers about whole items",
     "functions.npy": "answers about whole items",
     "prodigy.jsonl": "spans marked in texts",
@@ -67,6 +68,25 @@ def test_a_group_that_can_be_named_with_the_item_is_proposed(tmp_path, monkeypat
     labels = cs.check("labels.csv")
     assert labels.kind == "labels of items, with probabilities"
     assert labels.commands[0] == "consilience estimate labels.csv known.csv"
+
+
+def test_further_columns_of_items_are_found_and_no_file_is_overwritten(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{n},{s},w{w},{'yes' if (n + w) % 3 else 'no'}" for n in range(40) for s in "abc" for w in range(3)]
+    Path("answers.csv").write_text("\n".join(["prompt,system,judge,verdict", *rows]))
+    Path("labels.csv").write_text("mine")
+    found = cs.check("answers.csv")
+    assert found.counts["answers"] == 360
+    assert "--item prompt,system -o labels-2.csv" in found.commands[0]
+    essays = Path(EXAMPLES / "marks.csv").read_text().replace("item,", "essay,", 1)
+    Path("essays.csv").write_text(essays)
+    found = cs.check("essays.csv")
+    assert found.kind == "numbers on a scale"
+    assert "--item essay" in found.commands[0]
+    assert not any("--ordered" in each for each in found.missing)
+    for command in found.commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert Path("labels.csv").read_text() == "mine"
 
 
 def test_tables_that_cannot_be_read_say_why():

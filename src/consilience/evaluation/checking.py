@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations, count
 from typing import Any
 
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.classes import to_numbers
+from ..answers.classes import are_measured, to_numbers
 from ..answers.columns import encode_in_order_of_appearance, find_missing, find_present, name_composite, number_groups
 from ..answers.previews import to_word
 from ..answers.tables import Table, open_frame
@@ -20,19 +22,32 @@ from ..documents.document import Column, Document, Fact, Facts, to_name
 from ..documents.document import Table as Rows
 from ..documents.html import to_cells
 from ..documents.terminal import to_lines, to_record
-from ..errors import InputError, ManyQuestionsError, Message, ParameterError, Python, Sentence, spell_in_python
+from ..errors import (
+    InputError,
+    LabelWarning,
+    ManyQuestionsError,
+    Message,
+    ParameterError,
+    Python,
+    Sentence,
+    quietly,
+    spell_in_python,
+)
 from ..estimation.population import PROBABILITY, find_given
 from ..formats.sources import open_table
 from ..kinds import find_kind, need_kind
-from ..models.opening import open_answers
+from ..kinds.base import AnyKind
+from ..models.opening import choose_kind, open_answers
 from ..options import find_option
 
+# So many columns are tried as those of the items.
+MOST_TRIED = 10
 # A column with at most so many different values may name groups; so many examples of values are shown.
 FEW_VALUES, N_EXAMPLES = 20, 3
 # So many items without a second answer are told of, as a share; fewer answers than these tell little.
 MOST_ALONE, LEAST_ANSWERS = 0.5, 100
 # What may be needed to read answers that cannot be read as they are, in the order in which it is tried.
-MISSING, REPEATED, ROUNDED = {"drop_missing": True}, {"duplicates": "first"}, {"rescale": True}
+MISSING, REPEATED, ROUNDED = {"drop_missing": True}, {"duplicates": "last"}, {"rescale": True}
 WAYS: tuple[dict[str, Any], ...] = ({}, MISSING, REPEATED, MISSING | REPEATED, ROUNDED, MISSING | ROUNDED)
 # What may stand between tags, and in how many of the labels it must.
 SIGNS, OFTEN = ";|,", 0.2
@@ -132,42 +147,142 @@ def check(source: Any) -> Check:
     )
     if table is not None and len(roles) == 3:
         columns = list_columns(table, {found: role for role, found in roles.items()})
-        command = name_command("rank", path, "-o ranking.csv")
+        command = name_command("rank", path, f"-o {find_free('ranking.csv')}")
         possible = ["A ranking of the candidates with intervals, and how far each judge can be trusted."]
         return Check(name, "comparisons of two candidates", {"answers": table.n_rows}, columns, possible, [], [command])
 
-    said, refused, way = list[str](), None, dict[str, Any]()
-    opened: Any = None
+    refused: Message | None = None
     for way in WAYS:
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                opened = open_answers(source, **way)
-                need_kind(opened).to_answers(opened)
-            said = [say(each.message, path) for each in caught]
+            opened, said = read(source, path, way)
             break
         except ManyQuestionsError as error:
             columns = [] if table is None else list_columns(table, dict.fromkeys(error.questions, "question"))
             possible = ["For each question one label for each item, and how reliable each worker is over all of them."]
-            command = name_command("fuse", path, "-o labels.csv --save crowd.model")
+            command = name_command("fuse", path, f"-o {find_free('labels.csv')} --save {find_free('crowd.model')}")
             counts = {} if table is None else {"rows": table.n_rows}
             return Check(name, "answers to several questions", counts, columns, possible, [], [command])
         except (InputError, ParameterError) as error:
             refused = error if refused is None else refused
-    if opened is None:
+    else:
         assert refused is not None
         if table is None:
             raise refused
-        return check_labels(name, path, table, refused)
-    return check_answers(name, path, table, opened, way, [*([say(refused, path)] if way else []), *said])
+        named = find_items(source, path, table)
+        if named is None:
+            return check_labels(name, path, table, refused)
+        way, opened, said = named
+    told = [say(refused, path)] if way and refused is not None else []
+    if table is not None and isinstance(opened, Answers) and not opened.format:
+        better = split_items(source, path, table, opened, way) or separate_tags(source, path, opened, way)
+        if better is not None:
+            told, way, opened, said = better
+    return check_answers(name, path, table, opened, way, [*told, *said])
+
+
+def read(source: Any, path: str | None, way: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """Answers, read in some way, and the warnings that this gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        opened = open_answers(source, **way)
+        choose_kind_of(opened).to_answers(opened)
+    heard = [each for each in caught if not has_numbers(opened) or not issubclass(each.category, LabelWarning)]
+    return opened, [say(each.message, path) for each in heard]
+
+
+def has_numbers(opened: Any) -> bool:
+    """Whether answers are fused as numbers, if nobody says it."""
+    return isinstance(opened, Answers) and are_measured(opened)
+
+
+def choose_kind_of(opened: Any) -> type[AnyKind]:
+    """What answers are fused as, if nobody says it."""
+    with quietly():
+        return choose_kind(need_kind(opened), opened, "auto")
+
+
+def find_items(source: Any, path: str | None, table: Table) -> tuple[dict[str, Any], Any, list[str]] | None:
+    """How to read answers whose items are in a column without a usual name."""
+    usual = {table.find(role) for role in ("worker", "label")}
+    if None in usual or table.find("item") is not None:
+        return None
+    for column in [each for each in table.names if each not in usual][:MOST_TRIED]:
+        for more in ({}, MISSING):
+            way = {"item": column, **more}
+            with contextlib.suppress(InputError, ParameterError):
+                opened, said = read(source, path, way)
+                if isinstance(opened, Answers) and opened.n_workers > 1 and share_alone(opened) <= MOST_ALONE:
+                    return way, opened, said
+    return None
+
+
+def split_items(
+    source: Any, path: str | None, table: Table, answers: Answers, way: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any], Any, list[str]] | None:
+    """How to read answers with the further columns that tell their items apart, if workers else answer some twice."""
+    if "duplicates" not in way or not {"item", "worker"} <= answers.columns.keys():
+        return None
+    own = list_parts(answers)
+    others = [each for each in table.names if each not in (*answers.columns.values(), *own) and "," not in each]
+    others = [each for each in others if table.lists(each) is None][:MOST_TRIED]
+    for n_more in (1, 2):
+        for more in combinations(others, n_more):
+            parts, rest = [*own, *more], {key: value for key, value in way.items() if key != "duplicates"}
+            with contextlib.suppress(InputError, ParameterError):
+                opened, said = read(source, path, {"item": parts, **rest})
+                if share_alone(opened) <= MOST_ALONE:
+                    named = say(Sentence("{item}", item=",".join(parts) if path is not None else parts), path)
+                    told = f"Workers answer one {own[0]} several times, once for each {' and '.join(more)}: {named}."
+                    return [told], {"item": parts, **rest}, opened, said
+    return None
+
+
+def separate_tags(
+    source: Any, path: str | None, answers: Answers, way: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any], Any, list[str]] | None:
+    """How to read labels that are sets of tags, where an empty cell is an empty set."""
+    sign = find_sign(answers)
+    if "drop_missing" not in way or sign is None:
+        return None
+    way = {key: value for key, value in way.items() if key != "drop_missing"} | {"separator": sign}
+    with contextlib.suppress(InputError, ParameterError):
+        opened, said = read(source, path, way)
+        text = (
+            "Labels are read as sets of tags, of which some are empty: say what stands between tags with {separator}."
+        )
+        return [say(Sentence(text, separator=sign), path)], way, opened, said
+    return None
+
+
+def find_sign(answers: Answers) -> str | None:
+    """What seems to stand between tags in labels."""
+    texts = [str(each) for each in answers.labels.tolist()]
+    return next((sign for sign in SIGNS if np.mean([sign in text for text in texts]) > OFTEN), None)
+
+
+def share_alone(answers: Answers) -> float:
+    """The share of items with fewer than two answers."""
+    each = np.diff(answers.offsets)
+    return float(np.mean(each < 2)) if len(each) else 1.0
+
+
+def find_free(name: str) -> str:
+    """A name of a file that does not exist.
+
+    >>> find_free("no such file.csv")
+    'no such file.csv'
+    """
+    stem, end = os.path.splitext(name)
+    names = chain([name], (f"{stem}-{n}{end}" for n in count(2)))
+    return next(each for each in names if not os.path.exists(each))
 
 
 def check_answers(
     name: str, path: str | None, table: Table | None, opened: Any, way: Mapping[str, Any], said: list[str]
 ) -> Check:
     """What is said of answers that can be fused, if they are read in this way."""
-    kind, answers = need_kind(opened).to_answers(opened)
-    is_table = isinstance(opened, Answers)
+    kind, answers = choose_kind_of(opened).to_answers(opened)
+    is_table, measured = isinstance(opened, Answers), has_numbers(opened)
     n_items, n_answers = kind.size(answers)
     each = np.diff(answers.offsets)
     counts: dict[str, Any] = {"items": n_items, "workers": answers.n_workers, "answers": n_answers}
@@ -182,9 +297,11 @@ def check_answers(
         }
     columns = [] if table is None else list_columns(table, roles)
 
-    alone = float(np.mean(each < 2)) if len(each) else 1.0
+    alone = share_alone(answers)
     possible, missing = list[str](), list(said)
-    if answers.n_workers > 1 and alone < 1:
+    if answers.n_workers > 1 and alone < 1 and measured:
+        possible.append("One value for each item, with an interval, and how biased and precise each worker is.")
+    elif answers.n_workers > 1 and alone < 1:
         possible.append(f"One {kind.judged} for each {kind.item}, with a probability, and how reliable each worker is.")
     if alone > MOST_ALONE:
         missing.append(
@@ -194,12 +311,14 @@ def check_answers(
         missing.append(f"More answers: with {n_answers:,} probabilities are uncertain.")
     if answers.is_ordered:
         possible.append("Medians and means of levels, and who is harsh or lenient.")
-    elif is_table and (numbers := to_numbers(answers.labels)) is not None and len(numbers) > 2:
+    elif is_table and not measured and (numbers := to_numbers(answers.labels)) is not None and len(numbers) > 2:
         levels = Sentence(
             "Labels are numbers: if they are levels from low to high, say so with {ordered}.", ordered=True
         )
         missing.append(say(levels, path))
-    if answers.gold or "gold" in answers.columns:
+    if measured:
+        missing.append("Known values of some items: with them biases are relative to the truth.")
+    elif answers.gold or "gold" in answers.columns:
         possible.append("Shares of classes with intervals that hold, by the known labels beside the answers.")
     else:
         missing.append(
@@ -216,21 +335,24 @@ def check_answers(
         joined = shlex.quote(",".join([*list_parts(answers), groups[0]]))
         possible.append(f"Shares by group, if it is named with the item: --item {joined}.")
     if is_table:
-        texts = [str(each) for each in answers.labels.tolist()]
-        signs = [sign for sign in SIGNS if np.mean([sign in text for text in texts]) > OFTEN]
-        if signs:
+        sign = find_sign(answers)
+        if sign is not None:
             text = "Labels may be sets of tags: say what stands between these, with {separator}."
-            missing.append(say(Sentence(text, separator=signs[0]), path))
+            missing.append(say(Sentence(text, separator=sign), path))
 
-    flags = [f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in way.items()]
     if path is None:
         given = "".join(f", {key}={value!r}" for key, value in way.items())
         return Check(name, kind.title, counts, columns, possible, missing, [f"fused = consilience.fuse(table{given})"])
-    quoted = shlex.quote(path)
-    target = "fused.csv" if os.path.basename(path) == "labels.csv" else "labels.csv"
-    commands = [" ".join(["consilience fuse", quoted, *flags, f"-o {target} --save crowd.model"])]
-    if answers.sequences is None or kind.list_parts() is not None:
-        commands.append("consilience next crowd.model --known 100 -o known.csv")
+    flags = []
+    for key, value in way.items():
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        flags.append(f"--{key.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(text)}"))
+    target, model, known = map(find_free, ("labels.csv", "crowd.model", "known.csv"))
+    commands = [" ".join(["consilience fuse", shlex.quote(path), *flags, f"-o {target} --save {model}"])]
+    if measured:
+        commands.append(f"consilience next {model} -o {find_free('next.csv')}")
+    elif answers.sequences is None or kind.list_parts() is not None:
+        commands.append(f"consilience next {model} --known 100 -o {known}")
     return Check(name, kind.title, counts, columns, possible, missing, commands)
 
 
@@ -260,7 +382,10 @@ def check_labels(name: str, path: str | None, table: Table, refused: Message) ->
         if path is not None:
             missing.append("known.csv: a table with the items and their known labels, for both commands.")
         return Check(name, kind, {"items": table.n_rows}, columns, possible, missing, commands)
-    return Check(name, "a table that is not recognised", {"rows": table.n_rows}, columns, [], [say(refused, path)])
+    missing = [say(refused, path)]
+    if path is not None:
+        missing.append(f"Columns are named where answers are fused: consilience fuse {shlex.quote(path)} ...")
+    return Check(name, "a table that is not recognised", {"rows": table.n_rows}, columns, [], missing)
 
 
 def list_parts(answers: Answers) -> list[str]:

@@ -180,10 +180,10 @@ def evaluate(
         (table, keys, _), (known_table, known_keys, known_labels) = sides
         return evaluate_values(table, known_labels, _match(table, keys, known_table, known_keys, known_labels))
     fitted_with = labels.result_.given.gold if isinstance(labels, Model) else None
-    own = sides[0][0]
-    was_known = find_given(own) if fitted_with is None else fitted_with.codes >= 0
-    if was_known is not None and fitted_with is not None and own.rows is not None:
-        was_known = was_known[own.rows]
+    shown = sides[0][0]
+    was_known = find_given(shown) if fitted_with is None else fitted_with.codes >= 0
+    if was_known is not None and fitted_with is not None and shown.rows is not None:
+        was_known = was_known[shown.rows]
     return compare_labels(*sides, normalise, bool(ordered), classes, was_known)
 
 
