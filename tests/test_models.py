@@ -473,3 +473,19 @@ def test_results_cannot_be_replaced():
     assert model.labels_.tolist() == [0]
     assert model.__sklearn_is_fitted__()
     assert not cs.MajorityVote().__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("model", [cs.DawidSkene(), cs.MajorityVote()])
+@pytest.mark.parametrize("classes", [None, ["bad", "good"]])
+def test_nothing_judges_a_panel_that_says_one_label_only(model, classes):
+    """They may all be wrong: only known labels tell."""
+    said = {"item": np.repeat(np.arange(40), 3), "worker": np.tile(["a", "b", "c"], 40), "label": ["good"] * 120}
+    answers = cs.Answers.from_frame(said, classes=classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = report_of(model.fit(answers))
+        assert report[["accuracy", "accuracy_low", "accuracy_high"]].isna().all(axis=None)
+        if classes is not None and isinstance(model, cs.DawidSkene):
+            known = {n: classes[n % 2] for n in range(20)}
+            report = report_of(cs.DawidSkene().fit(answers, gold=known))
+            assert (report["accuracy_high"] < 0.9).all()

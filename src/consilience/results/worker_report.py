@@ -138,6 +138,9 @@ def tabulate_workers(
     knows_more = fit.feature_result is not None or fit.given.has_priors
     if fit.checked and fit.chance is not None and not (knows_more or takes_silence):
         unjudged = (n_answers > 0) & np.isnan(fit.chance) & (min(len(names.labels), len(prior)) > 1)
+    # Where all answers are one label, the labels are what the workers said: without known ones nothing judges anybody.
+    if not (given is None or given.soft is not None or fit.given.gold is not None or knows_more or takes_silence):
+        unjudged |= (n_answers > 0) & bool(given.n_responses and given.label.min() == given.label.max())
 
     # What the figures call for. A worker of one label has said two things where silence is the other, and with one
     # class there is no information to give.
