@@ -231,20 +231,15 @@ def fuse(
             problem = Sentence("{gold_column} has no effect beside {gold}, which takes its place.")
             raise ParameterError(problem, "Leave out one of them.", keyword="gold_column")
         columns["gold"] = gold_column
-    names, opening = open_each(source, graph, gold, columns, block, find_wanted(kind, model, columns))
+    # What answers are read as: "numbers" or "labels" where something says so, else "auto".
+    measures = isinstance(model, Standalone) or is_among(model, ("measurement",))
+    says = kind is not None or {"classes", "ordered", "separator"} & columns.keys() or not is_among(model, ("auto",))
+    wanted = "numbers" if kind == "numbers" or (measures and kind is None) else "labels" if says else "auto"
+    names, opening = open_each(source, graph, gold, columns, block, wanted)
     models, shared = fuse_prepared(
         names or [None], opening, model, engine, callback, features, item_prior, teach, parameters, source_kind
     )
     return models[None] if names is None else Questions(models, shared)
-
-
-def find_wanted(kind: str | None, model: object, columns: Mapping[str, Any]) -> str:
-    """What answers are read as: "numbers" or "labels" where something says so, else "auto"."""
-    measures = isinstance(model, Standalone) or is_among(model, ("measurement",))
-    if kind == "numbers" or (measures and kind is None):
-        return "numbers"
-    says = kind is not None or {"classes", "ordered", "separator"} & columns.keys() or not is_among(model, ("auto",))
-    return "labels" if says else "auto"
 
 
 def rank(

@@ -356,7 +356,20 @@ class Answers:
             declares_order=ordered is not None,
         )
         del codes, who
-        if answers.have_repeated():
+        if answers.n_responses < MANY_VALUES:  # nothing need be compiled for so few
+            pairs = np.sort(answers.item_of_answer() * answers.n_workers + answers.worker)
+            repeats = bool((pairs[1:] == pairs[:-1]).any())
+        else:
+            from ..kernels.columns import have_repeated
+
+            every = answers.offsets, answers.worker
+            repeats = any(
+                side_by_side(
+                    lambda start, stop: have_repeated(*every, start, stop, np.full(len(workers), -1, np.int32)),
+                    answers.n_items,
+                )
+            )
+        if repeats:
             answers = resolve_duplicates(answers, duplicates, about, table)
 
         # What can be true, and what looks like a slip.
@@ -649,18 +662,6 @@ class Answers:
         codes = np.sort(self.owners_of(item) * self.n_workers + worker)
         owner = codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]] // self.n_workers
         return np.asarray(count_codes(owner, self.n_items if self.sequences is None else len(self.sequences)) > 1)
-
-    def have_repeated(self) -> bool:
-        """Whether a worker has answered an item more than once."""
-        if self.n_responses < MANY_VALUES:  # nothing need be compiled for so few
-            pairs = np.sort(self.item_of_answer() * self.n_workers + self.worker)
-            return bool((pairs[1:] == pairs[:-1]).any())
-        from ..kernels.columns import have_repeated
-
-        def find(start: int, stop: int) -> bool:
-            return have_repeated(self.offsets, self.worker, start, stop, np.full(self.n_workers, -1, np.int32))
-
-        return any(side_by_side(find, self.n_items))
 
     def key_columns(self) -> dict[str, Column]:
         """What identifies an item, as named columns: item, or sequence and position, and what these consist of.

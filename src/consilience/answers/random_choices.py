@@ -60,7 +60,7 @@ def hash_ids(ids: Values) -> Hashes:
     >>> hash_ids(np.array([7.0]))
     array([8857979822077535623], dtype=uint64)
     """
-    from ..kernels.columns import hash_texts, scramble
+    from ..kernels.columns import hash_texts, mix_bits
 
     if len(ids) and type(ids[0]) is tuple:
         lengths = {len(each) if type(each) is tuple else 0 for each in ids.tolist()}
@@ -84,7 +84,8 @@ def hash_ids(ids: Values) -> Hashes:
                 texts = pa.array([_text_of(entry) for entry in some.tolist()], pa.large_binary())
             offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
             data = texts.buffers()[2]
-            hashes[run] = scramble(hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets))
+            hashes[run] = hash_texts(np.frombuffer(b"" if data is None else data, np.uint8), offsets)
+            mix_bits(hashes[run])
 
     side_by_side(fill, len(ids))
     return hashes

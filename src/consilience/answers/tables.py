@@ -482,10 +482,10 @@ def open_frame(frame: Any, name: str = "the table") -> Table:
     if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
         # An index that plays a role that no column plays, such as a pivot by item, is a column.
         table = Table(list(frame.columns), frame.__getitem__)
-        lacking = [role for role in ROLES if table.find(role) is None]
         names = {name for name in frame.index.names if isinstance(name, str) and name not in table.names}
         index = Table([name for name in frame.index.names if name in names], frame.index.get_level_values)
-        found = [column for role in lacking if names and (column := index.find(role)) is not None]
+        lacking = [role for role in ROLES if names and table.find(role) is None]
+        found = [column for role in lacking if (column := index.find(role)) is not None]
         frame = frame.reset_index(level=list(dict.fromkeys(found))) if found else frame
     native = frame if isinstance(frame, pa.Table) else _to_native(frame)
     if hasattr(native, "__arrow_c_stream__") and not isinstance(native, (*_FRAMES, *_COLUMNS)):

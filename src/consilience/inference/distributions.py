@@ -85,13 +85,19 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
     log_weights = np.zeros_like(total)
     bounds, (n_labels, n_classes) = np.empty(len(counts)), counts.shape[1:]
 
-    def expect(start: int, stop: int) -> None:
-        run = slice(start, stop)
-        room = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes)), np.empty(n_classes)
-        own = smoothing[run] if len(smoothing) > 1 else smoothing
-        add_expectations(read_only(counts[run]), read_only(own), *room, log_weights[run], bounds[run])
-
-    side_by_side(expect, len(counts), ENTRIES_PER_THREAD // (n_labels * n_classes))
+    side_by_side(
+        lambda start, stop: add_expectations(
+            read_only(counts[start:stop]),
+            read_only(smoothing[start:stop] if len(smoothing) > 1 else smoothing),
+            np.empty((n_labels, n_classes)),
+            np.empty((n_labels, n_classes)),
+            np.empty(n_classes),
+            log_weights[start:stop],
+            bounds[start:stop],
+        ),
+        len(counts),
+        ENTRIES_PER_THREAD // (n_labels * n_classes),
+    )
     return Distributions(freeze(log_weights), freeze(mean), float(bounds.sum()))
 
 

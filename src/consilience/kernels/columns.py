@@ -47,15 +47,8 @@ def add_bytes(texts: NDArray[np.uint8], offsets: Integers, hashes: Hashes) -> No
         hashes[i] = value
 
 
-def scramble(hashes: Hashes) -> Hashes:
-    """Return hashes whose every bit depends on all bits of those given."""
-    mixed = hashes.copy()
-    mix_bits(mixed)
-    return mixed
-
-
 def mix_bits(hashes: Hashes) -> None:
-    """Do what `scramble` says in place, by the last steps of splitmix64."""
+    """Make every bit of hashes depend on all of their bits, in place, by the last steps of splitmix64."""
     hashes ^= hashes >> np.uint64(30)
     hashes *= np.uint64(0xBF58476D1CE4E5B9)
     hashes ^= hashes >> np.uint64(27)

@@ -34,10 +34,8 @@ KINDS: dict[str, str | type[AnyKind]] = {
 }
 
 
-def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
-    """The kind of an entry of the register."""
-    if not isinstance(entry, str):
-        return entry
+def load_kind(entry: str) -> type[AnyKind]:
+    """The kind that an entry of the register names."""
     module, name = entry.split(".")
     kind: type[AnyKind] = getattr(import_module(f".{module}", __name__), name)
     return kind
@@ -46,7 +44,8 @@ def load_kind(entry: str | type[AnyKind]) -> type[AnyKind]:
 def find_kind(brought: object) -> type[AnyKind] | None:
     """The kind of what was brought, None if it is still to be read."""
     entries = [KINDS[base.__name__] for base in type(brought).__mro__ if base.__name__ in KINDS]
-    return next((kind for kind in map(load_kind, entries) if isinstance(brought, kind.brought)), None)
+    kinds = (load_kind(entry) if isinstance(entry, str) else entry for entry in entries)
+    return next((kind for kind in kinds if isinstance(brought, kind.brought)), None)
 
 
 def need_kind(brought: object) -> type[AnyKind]:
@@ -58,7 +57,8 @@ def need_kind(brought: object) -> type[AnyKind]:
 
 def name_saved() -> dict[str, type[AnyKind]]:
     """The kinds that files of models hold, by name."""
-    return {kind.name: kind for kind in map(load_kind, KINDS.values()) if kind.is_saved}
+    kinds = (load_kind(entry) if isinstance(entry, str) else entry for entry in KINDS.values())
+    return {kind.name: kind for kind in kinds if kind.is_saved}
 
 
 def read_rows(table: Table, columns: Mapping[str, Any]) -> Answers | Tags:

@@ -319,6 +319,18 @@ def choose_estimator(
             if scale.ordered:
                 answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
 
+    # Whether there are too many classes for confusion matrices: more than a worker has answers, or than fit. (Measured
+    # in simulated crowds of 20 to 100 classes, some of which are confused more often than others: with fewer answers of
+    # a worker than classes one accuracy is better, with twice as many both are alike.)
+    are_many = answers.n_classes > MANY_CLASSES and answers.soft is None and not answers.silence_counts
+    if are_many and chosen.get_params().get("workers") == "confusion":
+        n_entries = answers.n_workers * answers.n_labels * answers.n_classes
+        fits = are_allowed(HIDING_TABLES * NUMBER * n_entries, "entries", n_entries)
+        are_many = not fits and n_entries > MOST_EACH * answers.n_responses
+        are_many |= answers.n_responses < answers.n_workers * answers.n_classes
+    else:
+        are_many = False
+
     soft = None
     if may_choose and is_named and answers.soft is not None and not answers.silence_counts:
         chosen._check_size(answers, None)  # before both ways are tried
@@ -326,7 +338,7 @@ def choose_estimator(
         soft = check_ways(plain, answers, engine)
         log.info("Note: %s", soft)
         chosen = chosen.set_params(workers=soft.way)
-    elif may_choose and isinstance(chosen, DawidSkene) and is_named and needs_coins(chosen, answers):
+    elif may_choose and isinstance(chosen, DawidSkene) and is_named and are_many:
         what = f"{answers.n_classes:,} classes and {plural(answers.n_responses, 'answer')}"
         each = f"{what} of {plural(answers.n_workers, 'worker')}"
         log.info("Note: %s: each worker has one accuracy instead of a confusion matrix", each)
@@ -337,19 +349,6 @@ def choose_estimator(
 
     decided = Given(scale_check=scale, soft_check=soft, blocked=prepared.blocked, n_blocked=prepared.n_blocked)
     return chosen, answers, graph, decided
-
-
-def needs_coins(model: DawidSkene, r: Answers) -> bool:
-    """Whether there are too many classes for confusion matrices: more than a worker has answers, or than fit.
-
-    (Measured in simulated crowds of 20 to 100 classes, some of which are confused more often than others: with fewer
-    answers of a worker than classes one accuracy is better, with twice as many both are alike.)
-    """
-    if model.workers != "confusion" or r.silence_counts or r.soft is not None or r.n_classes <= MANY_CLASSES:
-        return False
-    n_entries = r.n_workers * r.n_labels * r.n_classes
-    fits = are_allowed(HIDING_TABLES * NUMBER * n_entries, "entries", n_entries)
-    return r.n_responses < r.n_workers * r.n_classes or (not fits and n_entries > MOST_EACH * r.n_responses)
 
 
 def fit_questions(

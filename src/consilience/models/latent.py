@@ -143,7 +143,7 @@ class LatentModel(Model, LatentEstimator):
         before = None if earlier is None else earlier.calibrated
         calibrated = calibrate(self, observations, problem, best, posterior, left_out, opinion, before)
         power, changed = calibrated.calibration.power, find_raised(parameters.structure, r)
-        items = sample_items(r, MOST_ANSWERS, self.seed)
+        items = np.arange(r.n_items) if r.n_responses <= MOST_ANSWERS else sample_items(r, MOST_ANSWERS, self.seed)
         sampled = left_out[items]  # before it is raised
         # In place, since a further array of all posteriors would take much memory.
         reported = left_out if leaves_out or power == 1 else posterior.copy()

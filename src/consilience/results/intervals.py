@@ -275,7 +275,75 @@ def find_intervals(
         shared = invert_scores(r, sums, inputs)
         workers, worth = find_worker_intervals(r, sums, inputs, shared)
         shares = find_share_intervals(sums, inputs, shared)
-        labels = find_label_intervals(r, items, posterior, codes, inputs, shared, worth, left_out, shown, calibrated)
+
+        # Figures of the labels, each with both ends of its interval, (F, 3). The first is the share that is right. Of
+        # levels, further ones are the share at most one level off, and the levels off. The figures are means over all
+        # items, and their variances are those of some of the items.
+        n_items, n = len(codes), len(items)
+        away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
+        figures = [(away == 0).astype(np.float64)]
+        if inputs.estimates.worker_model.are_raters:
+            figures += [(away <= 1).astype(np.float64), away]
+        most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
+
+        def sum_up(start: int, stop: int) -> list[Floats]:
+            """The added of the figures over runs of items, one by one: they do not depend on the parts."""
+            runs = (slice(each * ITEMS_AT_ONCE, (each + 1) * ITEMS_AT_ONCE) for each in range(start, stop))
+            return [np.array([np.sum(figure[codes[run]] * shown[run]) for figure in figures]) for run in runs]
+
+        parts = side_by_side(sum_up, -(-n_items // ITEMS_AT_ONCE), 4)
+        reported = sum(chain.from_iterable(parts), np.zeros(len(figures))) / n_items
+
+        # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
+        # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
+        accuracy = inputs.right @ inputs.prior
+        doubt = 1 / np.maximum((worth + inputs.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
+
+        # By power and figure: added of its mean, its variance and its bend, and its slope by what all items share.
+        powers, times = np.unique(calibrated.powers, return_counts=True)
+        added, slopes = np.zeros((len(powers), 3, len(figures))), np.zeros((len(powers), len(figures), 2 * r.n_classes))
+        gap, at_power = np.zeros(len(figures)), np.zeros(len(figures))
+        part = r if n == n_items else r.about(items)
+        changed, amount = (
+            find_raised(inputs.estimates.structure, part),
+            ALL_FULLY if part.amount is None else part.amount,
+        )
+        answers = part.worker, part.label, part.offsets, amount, part.class_of_label
+        for run in cut_runs(n, r.n_classes):
+            rows, label = np.arange(run.stop - run.start), codes[items[run]]
+            surprise, doubts = sum_by_item(*answers, None if shared is None else inputs.right, doubt, run)
+            raised = raise_where(changed[run], left_out[run], calibrated.calibration.power)
+            for f, figure in enumerate(figures):
+                # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may
+                # be left.
+                gap[f] += np.sum(figure[label] * (posterior[items[run]] - left_out[run])) / 2 / n
+                at_power[f] += np.sum(figure[label] * raised) / n
+            for t, power in enumerate(powers.tolist()):
+                q = raise_where(changed[run], left_out[run], power)
+                chosen = q[rows, label]
+                bend = doubts * chosen * (1 - chosen) * (2 * chosen - 1)
+                for f, figure in enumerate(figures):
+                    value = figure[label]
+                    mean = np.einsum("nk,nk->n", q, value)
+                    # How far the label is from what the other classes would be worth.
+                    lead = (value[rows, label] - mean) / np.maximum(1 - chosen, NEARLY_ZERO)
+                    variance = np.einsum("nk,nk->n", q, value**2) - mean**2
+                    added[t, :, f] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
+                    if shared is not None:
+                        slopes[t, f] += sum_slopes(q, value, mean, surprise)
+        means, variances = added[:, 0] / n, added[:, 1] / n / n_items
+        # A probability is not linear in log odds: what is not known of these moves its mean.
+        variances += (0.5 * powers[:, None] ** 2 * added[:, 2] / n) ** 2
+        if shared is not None:
+            slopes *= powers[:, None, None] / n
+            variances += np.einsum("tfi,ij,tfj->tf", slopes, shared, slopes)
+        mean = np.average(means, axis=0, weights=times)
+        variance = np.average(variances + (means - mean) ** 2, axis=0, weights=times) + gap**2
+        # Of a part of the items, and of what known labels teach, the mean is that of what is reported.
+        mean = np.clip(mean + reported - at_power, 0.0, most)
+        ends = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
+        low, high = (np.array([accuracy_ends(*each, n_items) for each in ends]) * most[:, None]).T
+        labels = np.column_stack([reported, np.minimum(low, reported), np.maximum(high, reported)])
     release_mapped()
     # From 0 to 1 where nothing is known. A worker without answers has no interval.
     pairs = workers.reshape(-1, 2, 2)
@@ -546,87 +614,6 @@ def find_share_intervals(sums: Sums, inputs: IntervalInputs, shared: Floats | No
         variance += (prior / max(prior[meant].sum(), SMALLEST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
         worth = np.where(meant, np.minimum(free / np.maximum(variance, NEARLY_ZERO), n_items), worth)
     return beta_ends(prior, worth, prior)
-
-
-def find_label_intervals(
-    r: Answers,
-    items: Indices,
-    posterior: Floats,
-    codes: NDArray[np.int64],
-    inputs: IntervalInputs,
-    shared: Floats | None,
-    worth: Floats,
-    left_out: Floats,
-    shown: Floats,
-    calibrated: Calibrated,
-) -> Floats:
-    """Figures of the labels, each with both ends of its interval, (F, 3).
-
-    The first is the share that is right. Of levels, further ones are the share at most one level off, and the levels
-    off. The figures are means over all items, and their variances are those of some of the items.
-    """
-    n_items, n = len(codes), len(items)
-    away = np.abs(np.arange(r.n_classes)[:, None] - np.arange(r.n_classes)).astype(np.float64)
-    figures = [(away == 0).astype(np.float64)]
-    if inputs.estimates.worker_model.are_raters:
-        figures += [(away <= 1).astype(np.float64), away]
-    most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[: len(figures)]
-
-    def sum_up(start: int, stop: int) -> list[Floats]:
-        """The sums of the figures over runs of items, one by one: they do not depend on the parts."""
-        runs = (slice(each * ITEMS_AT_ONCE, (each + 1) * ITEMS_AT_ONCE) for each in range(start, stop))
-        return [np.array([np.sum(figure[codes[run]] * shown[run]) for figure in figures]) for run in runs]
-
-    parts = side_by_side(sum_up, -(-n_items // ITEMS_AT_ONCE), 4)
-    reported = sum(chain.from_iterable(parts), np.zeros(len(figures))) / n_items
-
-    # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
-    # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
-    accuracy = inputs.right @ inputs.prior
-    doubt = 1 / np.maximum((worth + inputs.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
-
-    # By power and figure: sums of its mean, its variance and its bend, and its slope by what all items share.
-    powers, times = np.unique(calibrated.powers, return_counts=True)
-    sums, slopes = np.zeros((len(powers), 3, len(figures))), np.zeros((len(powers), len(figures), 2 * r.n_classes))
-    gap, at_power = np.zeros(len(figures)), np.zeros(len(figures))
-    part = r if n == n_items else r.about(items)
-    changed, amount = find_raised(inputs.estimates.structure, part), ALL_FULLY if part.amount is None else part.amount
-    answers = part.worker, part.label, part.offsets, amount, part.class_of_label
-    for run in cut_runs(n, r.n_classes):
-        rows, label = np.arange(run.stop - run.start), codes[items[run]]
-        surprise, doubts = sum_by_item(*answers, None if shared is None else inputs.right, doubt, run)
-        raised = raise_where(changed[run], left_out[run], calibrated.calibration.power)
-        for f, figure in enumerate(figures):
-            # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be
-            # left.
-            gap[f] += np.sum(figure[label] * (posterior[items[run]] - left_out[run])) / 2 / n
-            at_power[f] += np.sum(figure[label] * raised) / n
-        for t, power in enumerate(powers.tolist()):
-            q = raise_where(changed[run], left_out[run], power)
-            chosen = q[rows, label]
-            bend = doubts * chosen * (1 - chosen) * (2 * chosen - 1)
-            for f, figure in enumerate(figures):
-                value = figure[label]
-                mean = np.einsum("nk,nk->n", q, value)
-                # How far the label is from what the other classes would be worth.
-                lead = (value[rows, label] - mean) / np.maximum(1 - chosen, NEARLY_ZERO)
-                variance = np.einsum("nk,nk->n", q, value**2) - mean**2
-                sums[t, :, f] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
-                if shared is not None:
-                    slopes[t, f] += sum_slopes(q, value, mean, surprise)
-    means, variances = sums[:, 0] / n, sums[:, 1] / n / n_items
-    # A probability is not linear in log odds: what is not known of these moves its mean.
-    variances += (0.5 * powers[:, None] ** 2 * sums[:, 2] / n) ** 2
-    if shared is not None:
-        slopes *= powers[:, None, None] / n
-        variances += np.einsum("tfi,ij,tfj->tf", slopes, shared, slopes)
-    mean = np.average(means, axis=0, weights=times)
-    variance = np.average(variances + (means - mean) ** 2, axis=0, weights=times) + gap**2
-    # Of a part of the items, and of what known labels teach, the mean is that of what is reported.
-    mean = np.clip(mean + reported - at_power, 0.0, most)
-    ends = zip((mean / most).tolist(), (variance / most**2).tolist(), strict=True)
-    low, high = (np.array([accuracy_ends(*each, n_items) for each in ends]) * most[:, None]).T
-    return np.column_stack([reported, np.minimum(low, reported), np.maximum(high, reported)])
 
 
 def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floats:

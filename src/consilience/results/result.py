@@ -23,7 +23,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..engines import Engine, open_engine
+from ..engines import open_engine
 from ..errors import NotFittedError, Sentence, plural
 from ..inference.em import Estimates, Names, expect_from_votes
 from ..inference.features import ComparedOpinions, FeatureClassifier, FeatureFindings
@@ -234,16 +234,6 @@ class FusionChecks(NamedTuple):
     limits_graph: bool = False  # whether errors run along edges, so that only some items use their neighbours
 
 
-def learn_from_votes(observations: Observations, prior: Floats, engine: Engine | None = None) -> Estimates:
-    """The matrices that the labels of a vote make."""
-    check_matrices("MajorityVote", voters(observations.responses), observations.responses, VOTE_TABLES)
-    with open_engine(engine) as opened:
-        problem = make_vote_problem(observations, None, opened)
-        statistics = expect_from_votes(problem)
-        estimates = Estimates.of(problem, problem.maximise(statistics), statistics)
-    return replace(estimates, structure=Independent(len(prior), None, 0.0, "em").given(prior))
-
-
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """What a fit found: parameters, labels, calibration and intervals. `complete` makes the `Result` of it."""
@@ -294,7 +284,12 @@ class FitResult:
         if self.fitted_estimates is not None:
             return self.fitted_estimates
         assert self.voting is not None
-        return learn_from_votes(self.voting, self.prior)
+        check_matrices("MajorityVote", voters(self.voting.responses), self.voting.responses, VOTE_TABLES)
+        with open_engine(None) as opened:
+            problem = make_vote_problem(self.voting, None, opened)
+            statistics = expect_from_votes(problem)
+            estimates = Estimates.of(problem, problem.maximise(statistics), statistics)
+        return replace(estimates, structure=Independent(len(self.prior), None, 0.0, "em").given(self.prior))
 
     @property
     def takes_silence(self) -> bool:

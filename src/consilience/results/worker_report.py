@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, Values, lookup, to_column, to_values
+from ..answers.columns import Column, lookup, to_column, to_values
 from ..inference.cells import Cells, sum_by
 from ..inference.observations import assign_groups
 from ..inference.workers.base import START
@@ -116,7 +116,34 @@ def tabulate_workers(
     n_workers, said = len(n_answers), lookup(names.classes, to_column(names.labels))
     estimates = None if fit.model == "MajorityVote" else fit.fitted_estimates
     counts = expect_counts(fit)
-    right, total, top, expected, worst = measure_workers(counts, names.labels, names.classes)
+
+    # Right answers of each worker, all answers, the share of the most frequent label, the accuracy that the same mix of
+    # answers would have by chance, and the mistake with the highest rate.
+    named, worst = np.flatnonzero(said >= 0), [""] * n_workers
+    right, total, top, expected = np.zeros((4, n_workers))
+    for first, cells in cut_workers(counts):
+        run = slice(first, first + cells.shape[0])
+        is_right = said[cells.label] == cells.klass
+        spoken, met = cells.sum_out(2), cells.sum_out(1)
+        total[run] = spoken.sum(axis=1)
+        right[run] = sum_by(cells.worker, np.where(is_right, cells.count, 0.0), cells.shape[0])
+        # Shares first: the product of two large counts may leave the range of doubles.
+        scale = np.maximum(total[run], NEARLY_ZERO)[:, None]
+        # What the same mix of answers would get right if it had nothing to do with the truth.
+        expected[run] = np.sum((spoken / scale)[:, named] * (met / scale)[:, said[named]], axis=1)
+        top[run] = (spoken / scale).max(axis=1)
+        # Not of one who says only one label, which all other truths are called by.
+        enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
+        telling = (met >= enough) & (met > 0) & (np.count_nonzero(spoken, axis=1) > 1)[:, None]
+        wrong = np.flatnonzero(~is_right & (cells.count >= LEAST_MISTAKES) & (cells.klass < cells.shape[2]))
+        wrong = wrong[telling[cells.worker[wrong], cells.klass[wrong]]]
+        rate = cells.count[wrong] / met[cells.worker[wrong], cells.klass[wrong]]
+        order = np.lexsort((-rate, cells.worker[wrong]))  # of equal rates the first
+        worker, place = np.unique(cells.worker[wrong][order], return_index=True)
+        for m, mistake in zip(worker.tolist(), order[place].tolist(), strict=True):
+            cell = wrong[mistake]
+            truth, answer = names.classes[cells.klass[cell]], names.labels[cells.label[cell]]
+            worst[first + m] = f"{truth} -> {answer} ({rate[mistake]:.0%})"
     accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
     vote_is_made, takes_silence = counts.shape[0] * counts.shape[1] * counts.shape[2] <= MOST_MADE, False
     if estimates is None:
@@ -222,41 +249,6 @@ def find_accused(fit: FitResult, comparison: Comparison | None) -> Truths:
     many = fit.n_answers >= FEW_ANSWERS
     accused = (chance >= BY_CHANCE) & many
     return nobody if 2 * accused.sum() > np.count_nonzero(~np.isnan(chance) & many) else accused
-
-
-def measure_workers(
-    counts: Floats | Cells, labels: Values, classes: Values
-) -> tuple[Floats, Floats, Floats, Floats, list[str]]:
-    """Right, total, top share, expected accuracy and worst confusion of each worker, by counts (M, L, K).
-
-    These are right answers, all answers, the share of the most frequent label, the accuracy that the same mix of
-    answers would have by chance, and the mistake with the highest rate.
-    """
-    n_workers, said = counts.shape[0], lookup(classes, to_column(labels))
-    named, worst = np.flatnonzero(said >= 0), [""] * n_workers
-    right, total, top, expected = np.zeros((4, n_workers))
-    for first, cells in cut_workers(counts):
-        run = slice(first, first + cells.shape[0])
-        is_right = said[cells.label] == cells.klass
-        spoken, met = cells.sum_out(2), cells.sum_out(1)
-        total[run] = spoken.sum(axis=1)
-        right[run] = sum_by(cells.worker, np.where(is_right, cells.count, 0.0), cells.shape[0])
-        # Shares first: the product of two large counts may leave the range of doubles.
-        scale = np.maximum(total[run], NEARLY_ZERO)[:, None]
-        # What the same mix of answers would get right if it had nothing to do with the truth.
-        expected[run] = np.sum((spoken / scale)[:, named] * (met / scale)[:, said[named]], axis=1)
-        top[run] = (spoken / scale).max(axis=1)
-        # Not of one who says only one label, which all other truths are called by.
-        enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
-        telling = (met >= enough) & (met > 0) & (np.count_nonzero(spoken, axis=1) > 1)[:, None]
-        wrong = cells.where(~is_right & (cells.count >= LEAST_MISTAKES) & (cells.klass < cells.shape[2]))
-        wrong = wrong.where(telling[wrong.worker, wrong.klass])
-        rate = wrong.count / met[wrong.worker, wrong.klass]
-        order = np.lexsort((-rate, wrong.worker))  # of equal rates the first
-        worker, place = np.unique(wrong.worker[order], return_index=True)
-        for m, cell in zip(worker.tolist(), order[place].tolist(), strict=True):
-            worst[first + m] = f"{classes[wrong.klass[cell]]} -> {labels[wrong.label[cell]]} ({rate[cell]:.0%})"
-    return right, total, top, expected, worst
 
 
 def inform_by_votes(counts: Floats | Cells, said: NDArray[np.int64], prior: Floats) -> Floats:
@@ -462,15 +454,16 @@ def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Flo
     low, accuracy, high = (np.asarray(report[f"accuracy{end}"], float) for end in ("_low", "", "_high"))
     low = np.where(np.isnan(low), np.nan_to_num(accuracy), low)
     different, place = np.unique(np.asarray(report["remarks"]), return_inverse=True)
-    first = [min(map(place_remark, remarks.split("; "))) for remarks in different.tolist()]
+    # The place of the first remark of each among those of `ATTENTION`.
+    first = [
+        next(
+            n for n, name in enumerate(ATTENTION) if any(own == name or (name and own.startswith(name)) for own in each)
+        )
+        for each in (remarks.split("; ") for remarks in different.tolist())
+    ]
     kind = np.array(first, np.int64)[place]
     halfway = (kind == ATTENTION.index(FEW_ANSWERS_REMARK)) & ~np.isnan(high)
     return kind, np.where(halfway, (low + high) / 2, low)
-
-
-def place_remark(remark: str) -> int:
-    """The place of a remark among those of `ATTENTION`."""
-    return next(n for n, name in enumerate(ATTENTION) if remark == name or (name and remark.startswith(name)))
 
 
 def list_disagreements(feature_result: FeatureResult, labels: Labels, n: int | None) -> dict[str, Column]:

@@ -154,12 +154,19 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
         pair, away = np.exp(logs), logs - np.log(CENTRE)
         off, diagonal = pair.tolist()
 
-        def add(start: int, stop: int) -> None:
-            run = slice(start, stop)
-            own = read_only(constant[run] if len(constant) > 1 else constant)
-            add_polya(read_only(counts[run]), *parts, own, off, diagonal, np.empty((3, n_labels, n_classes)), sums[run])
-
-        side_by_side(add, n_rows, ENTRIES_PER_THREAD // (n_labels * n_classes))
+        side_by_side(
+            lambda start, stop: add_polya(
+                read_only(counts[start:stop]),
+                *parts,
+                read_only(constant[start:stop] if len(constant) > 1 else constant),
+                off,
+                diagonal,
+                np.empty((3, n_labels, n_classes)),
+                sums[start:stop],
+            ),
+            n_rows,
+            ENTRIES_PER_THREAD // (n_labels * n_classes),
+        )
         value, *slope, by_off, by_both, by_diagonal = sums.sum(axis=0).tolist()
         bend = np.array([[by_off, by_both], [by_both, by_diagonal]])
         return (
@@ -200,11 +207,6 @@ def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> P
     return make_pair(prior.parts, (off, diagonal))
 
 
-def names_class(class_of_label: NDArray[np.int64], n_classes: int) -> NDArray[np.bool_]:
-    """Whether each label names each class, (L, K)."""
-    return np.asarray(class_of_label[:, None] == np.arange(n_classes))
-
-
 def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes: int, n_workers: int) -> Floats:
     """Pseudo-counts as an array (1 or M, L, K) from a float, a pair (off diagonal, diagonal) or an array.
 
@@ -214,7 +216,7 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
     """
     shape, array = (n_classes, len(class_of_label)), to_floats(smoothing)
     if array.shape == (2,):
-        array = np.where(names_class(class_of_label, n_classes).T, array[1], array[0])
+        array = np.where(np.arange(n_classes)[:, None] == class_of_label, array[1], array[0])
     elif array.ndim == 0:
         array = np.full(shape, float(array))
     elif array.ndim not in (2, 3):
@@ -415,7 +417,7 @@ class WorkerModel:
         """
         if not learn:
             return Prior(freeze(self.shape_smoothing(smoothing, unvoted)), estimation)
-        right = names_class(self.class_of_label, self.n_classes)
+        right = self.class_of_label[:, None] == np.arange(self.n_classes)
         meant = right.any(axis=0) | (unvoted > 0)
         # Pseudo-counts are linear in the pair as long as the diagonal is the larger one.
         low, high, both = (

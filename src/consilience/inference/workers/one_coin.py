@@ -34,7 +34,7 @@ from ...answers.answers import Answers, Block
 from ...kernels import LEAST_LEFT_OVER, LOG_IMPOSSIBLE, NEARLY_ZERO, Floats, Integers, freeze
 from ..cells import Cells, sum_by
 from ..distributions import Distributions, fit_distributions, weigh_logs
-from .base import Prior, WorkerModel, make_pair, names_class
+from .base import Prior, WorkerModel, make_pair
 from .rows import SHRINKAGE, Counted, RowCounts, multiply_logs, of_answers
 
 # What is counted of each worker: right answers, wrong ones, and those about classes that no label names.
@@ -116,7 +116,7 @@ class OneCoinWorkers(WorkerModel):
         """Pseudo-counts (1 or M, 2, 1) of right and wrong answers."""
         if not self.can_err.any():  # there is nothing to learn, and any prior will do
             return np.ones((1, 2, 1))
-        right = names_class(self.class_of_label, self.n_classes)
+        right = self.class_of_label[:, None] == np.arange(self.n_classes)
         parts = [np.where(which & self.can_err, smoothing, 0.0).sum(axis=(1, 2)) for which in (right, ~right)]
         return np.asarray(np.stack(parts, axis=1)[:, :, None] / self.can_err.sum())
 
@@ -209,7 +209,7 @@ class OneCoinWorkers(WorkerModel):
         """The confusion matrices, (M, K, L), which may be large."""
         klass = further["_class_of_label"].astype(np.int64)
         right, wrong, alone = (confusion[:, 0, part, None, None] for part in range(COINS))
-        named = names_class(klass, n_classes).T
+        named = np.arange(n_classes)[:, None] == klass
         return np.where(find_errable(klass, n_classes)[:, None], np.where(named, right, wrong), alone)
 
     def further_arrays(self, distributions: Distributions, counts: Floats) -> dict[str, Floats]:

@@ -31,7 +31,6 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
-from .base import names_class
 from .types import TYPE_STRENGTHS, TypedWorkers
 
 ACCURACIES = (0.3, 0.45, 0.6, 0.75, 0.85, 0.95)
@@ -120,7 +119,7 @@ class NominalWorkers(TypedWorkers):
     def draw_types(self) -> Floats:
         """How each type answers, (T, L', K). About a class that no label names, all answers are equal."""
         named = self.class_of_label[self.class_of_label >= 0]
-        right = names_class(named, self.n_classes)
+        right = named[:, None] == np.arange(self.n_classes)
         even = np.where(right.any(axis=0), 1.0 / max(len(named) - 1, 1), 1.0 / len(named))
         accuracy = np.array(ACCURACIES)[:, None, None]
         matrices = np.where(right, accuracy, np.where(right.any(axis=0), 1 - accuracy, 1.0) * even)

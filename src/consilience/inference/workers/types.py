@@ -38,7 +38,7 @@ from ...errors import ParameterError, Sentence
 from ...kernels import Floats, freeze
 from ..distributions import Distributions, fit_distributions
 from ..skills import RARE
-from .base import Prior, Types, WorkerModel, names_class
+from .base import Prior, Types, WorkerModel
 from .rows import Counted
 
 # How strongly a worker is of their type.
@@ -135,7 +135,7 @@ class TypedWorkers(WorkerModel):
 
         With a the mean probability of the right answer over classes, of n labels, it is log (n - 1) a / (1 - a).
         """
-        right = names_class(self.class_of_label[self.class_of_label >= 0], self.n_classes)
+        right = self.class_of_label[self.class_of_label >= 0][:, None] == np.arange(self.n_classes)
         shares = types.pseudo_counts / types.pseudo_counts.sum(axis=1, keepdims=True)
         accuracy = np.sum(shares * right, axis=(1, 2)) / max(int(right.sum()), 1)
         accuracy = np.clip(accuracy, 1e-3, 1 - 1e-3)
