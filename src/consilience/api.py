@@ -511,7 +511,9 @@ def write_report(
     check_page(path)
     if isinstance(model, (Standalone, Questions)):
         return write_page(model.page(title), path)
-    return write_page(describe_page(View(need_fitted(model, "report"), content, folder, command, source), title), path)
+    if not isinstance(model, Model):
+        raise parameter_error("model", "report", "a fitted model", model)
+    return write_page(describe_page(View(model, content, folder, command, source), title), path)
 
 
 def chart(model: Any, name: str | None = None) -> Chart:
@@ -555,15 +557,10 @@ def chart(model: Any, name: str | None = None) -> Chart:
     if isinstance(model, Standalone):
         drawn, lack = model.charts[name](model.result_), "there is only one judge"
     else:
+        if not isinstance(model, Model):
+            raise parameter_error("model", "report", "a fitted model", model)
         draw, lack = CHARTS[name]
-        drawn = draw(View(need_fitted(model, "report")))
+        drawn = draw(View(model))
     if drawn is None:
         raise ParameterError(f"This model has no chart {name!r}: {lack}.", keyword="name")
     return drawn
-
-
-def need_fitted(model: object, owner: str) -> Model:
-    """A model, or raise the error for something else."""
-    if not isinstance(model, Model):
-        raise parameter_error("model", owner, "a fitted model", model)
-    return model

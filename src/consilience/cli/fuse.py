@@ -8,7 +8,6 @@ import inspect
 import os
 import shlex
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,7 +57,22 @@ def run_fuse(**typed: Any) -> None:
     inputs = [source, *(typed[name] for name in ("graph", "knn", "features", "item_prior", "items", "block"))]
     if (inputs := [*inputs, *options.gold]).count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    scanned = is_scanned(options, asked)
+    # Answers are scanned if memory is limited, or if they would not fit in what there is.
+    scanned, why = options.memory is not None or options.resume, "With --memory or --resume, answers"
+    if not scanned:
+        matched = glob.glob(os.path.join(source, "*") if os.path.isdir(source) else source, recursive=True)
+        matched = [source] if os.path.isfile(source) else matched  # whose name may look like a pattern
+        scanned = sum(os.path.getsize(file) for file in matched if os.path.isfile(file)) > limits.available_memory()
+        why = "These answers would take more memory than there is. They"
+    flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
+    flags += ["--content"] if options.content is not None else []
+    flags += [f"--format {options.format}"] if options.format in IN_MEMORY else []
+    flags += ["standard input"] if source == "-" else []
+    if scanned and flags:
+        raise click.UsageError(
+            f"{why} are read a part at a time, which does not go with {', '.join(flags)}. "
+            "Leave it out, or fuse a part of the answers without --memory and --resume."
+        )
     tool = None if scanned else find_source(source, options.format)
     target = None if output is None else choose_target(output, source, tool)
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
@@ -196,25 +210,3 @@ def expand_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
         if own:
             asked[key] = own | ({None: asked[key]} if key in asked else {})
     return asked, False if options.ignore_gold else gold or list(options.gold) or None
-
-
-def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
-    """Whether answers are read by `scan_answers`: if memory is limited, or if they would not fit in what there is."""
-    source, why = options.source, "With --memory or --resume, answers"
-    if options.memory is None and not options.resume:
-        files = glob.glob(os.path.join(source, "*") if os.path.isdir(source) else source, recursive=True)
-        files = [source] if os.path.isfile(source) else files  # whose name may look like a pattern
-        if sum(os.path.getsize(file) for file in files if os.path.isfile(file)) <= limits.available_memory():
-            return False
-        why = "These answers would take more memory than there is. They"
-    flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
-    flags += ["--content"] if options.content is not None else []
-    if options.format in IN_MEMORY:
-        flags.append(f"--format {options.format}")
-    flags += ["standard input"] if source == "-" else []
-    if flags:
-        raise click.UsageError(
-            f"{why} are read a part at a time, which does not go with {', '.join(flags)}. "
-            "Leave it out, or fuse a part of the answers without --memory and --resume."
-        )
-    return True

@@ -51,6 +51,7 @@ from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, are_soft
 from ..results.fitting import fit_model, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked
+from ..results.record import LEAST_KNOWN_ALONE, find_range
 from ..results.result import FitResult, weigh_copies
 
 # With more classes, a table is not like those of which there are records.
@@ -156,38 +157,40 @@ def compare_with_vote(
         **further,
     )
     release_mapped()
-    reason = find_reason(comparison, r, fit.checked)
+    # Why no expected accuracy is given, because a check has failed; nothing if none has.
+    sets, reason = find_set_labels(r.classes.tolist()), ""
+    if r.silence_doubt is not None:
+        reason = "workers answer as labelling functions do, and their silence is ignored"
+    elif sets:
+        reason = f"some classes are sets of labels, such as {shorten(sets[0])}"
+    elif are_soft(r) and r.soft is None:
+        reason = "answers are spread over several labels, and how sure these make a label is not known"
+    elif not fit.checked:
+        reason = UNCHECKED
+    elif comparison.untested:
+        several = r.have_several_workers()
+        alone = not is_share_checked(int(several.sum()), len(several))
+        reason = "too few items have answers of two workers" if alone else "there are too few answers"
+    else:
+        starts = r.offsets[:-1][np.diff(r.offsets) > 0]
+        agree = np.maximum.reduceat(r.label, starts) == np.minimum.reduceat(r.label, starts)
+        if agree.all() and not r.silence_counts:
+            reason = "workers never disagree, so nothing tells whether they copy each other"
+        elif comparison.by_chance:
+            reason = "the answers show no signal"
+        elif comparison.collapsed:
+            reason = "one class takes the items of others"
     if reason:
         names = [name for name in further if name.startswith(("expected_accuracy", "within_one", "absolute_error"))]
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
         comparison = replace(comparison, withheld=reason, **unknown)
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
-    comparison = comparison if r.sequences is not None else comparison.with_accuracy()
+    if r.sequences is None and (comparison.by_record or comparison.n_known >= LEAST_KNOWN_ALONE):
+        share = comparison.share_known
+        range_of_others = find_range(comparison.find_densities(), max(1, round((1 - share) * n_items)))
+        middle, low, high = (share + (1 - share) * each for each in range_of_others)
+        comparison = replace(comparison, accuracy=middle, accuracy_low=low, accuracy_high=high)
     return comparison, vote.labels.posterior
-
-
-def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
-    """Why no expected accuracy is given, in words, because a check has failed; nothing if none has."""
-    if r.silence_doubt is not None:
-        return "workers answer as labelling functions do, and their silence is ignored"
-    sets = find_set_labels(r.classes.tolist())
-    if sets:
-        return f"some classes are sets of labels, such as {shorten(sets[0])}"
-    if are_soft(r) and r.soft is None:
-        return "answers are spread over several labels, and how sure these make a label is not known"
-    if not checked:
-        return UNCHECKED
-    if comparison.untested:
-        several = r.have_several_workers()
-        alone = not is_share_checked(int(several.sum()), len(several))
-        return "too few items have answers of two workers" if alone else "there are too few answers"
-    starts = r.offsets[:-1][np.diff(r.offsets) > 0]
-    agree = np.maximum.reduceat(r.label, starts) == np.minimum.reduceat(r.label, starts)
-    if agree.all() and not r.silence_counts:
-        return "workers never disagree, so nothing tells whether they copy each other"
-    if comparison.by_chance:
-        return "the answers show no signal"
-    return "one class takes the items of others" if comparison.collapsed else ""
 
 
 def find_hidden(

@@ -16,7 +16,7 @@ from ..answers.columns import Values, find_present, is_missing, to_values
 from ..answers.graph import Graph
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, LabelWarning, ParameterError, Python, Sentence, listing, quietly, shorten, warn_of
-from ..kinds import KINDS, find_kind, load_kind, need_kind, read_rows
+from ..kinds import KINDS, find_kind, load_kind, read_rows
 from ..kinds.base import FUSED, TABLE, AnyKind, TableKind
 
 
@@ -79,7 +79,8 @@ def prepare(
         columns = {"gold": None, **(columns or {})}
     with quietly(LabelWarning) if wanted == "numbers" else nullcontext():
         opened = open_answers(source, **(columns or {}))
-    kind_of_source = need_kind(opened)
+    kind_of_source = find_kind(opened)
+    assert kind_of_source is not None
     if gold is not None and gold is not False:
         opened, gold = kind_of_source.take_known(opened, gold, open_known)
     if wanted == "numbers" and kind_of_source is not TableKind:

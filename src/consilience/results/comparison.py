@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..answers.answers import Answers
 from ..errors import plural
 from ..inference import STANDARD_ERRORS
 from ..kernels import Floats
 from .record import (
-    LEAST_KNOWN_ALONE,
     PAIRS,
     assume_any_error,
     estimate_error_by_record,
     expect_width,
-    find_range,
     see_known,
 )
 
@@ -294,14 +292,6 @@ class Comparison:
             estimate_error_by_record(self.blind_accuracy, self.expected_accuracy_high) if self.by_record else None
         )
         return see_known(assume_any_error() if by_record is None else by_record, self.n_known, self.n_known_right)
-
-    def with_accuracy(self) -> Comparison:
-        """The comparison with the accuracy of the labels, of which those that are known are right."""
-        if not self.by_record and self.n_known < LEAST_KNOWN_ALONE:
-            return self
-        range_of_others = find_range(self.find_densities(), max(1, round((1 - self.share_known) * self.n_items)))
-        middle, low, high = (self.share_known + (1 - self.share_known) * each for each in range_of_others)
-        return replace(self, accuracy=middle, accuracy_low=low, accuracy_high=high)
 
     def describe_expected(self) -> str:
         """How many labels are expected to be right if workers err independently."""
