@@ -47,10 +47,7 @@ N_WORKERS_SHOWN, MOST_WORKERS_HELD, MOST_NAMED = 12, 500, 8
 def describe_page(view: View, title: str) -> Document:
     """The page on a fitted model."""
     result, r, compared = view.result, view.answers, view.result.comparison
-    kind = result.kind
-    # What the labels of items are called, beside results that may be called labels too.
-    are_results = kind.results == "labels" or kind.judged != "label"
-    labels = f"{kind.judged}s" if are_results else f"labels of {kind.item}s"
+    kind, labels = result.kind, result.kind.name_labels()
     headline, lead, badge, level, is_reliable = describe_trust(view, labels)
 
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), kind.places[0])}"

@@ -238,6 +238,11 @@ class Kind(ABC, Generic[Brought]):
         """The columns of the table of results, where that is not the table of labels; None where it is."""
         return None
 
+    def name_labels(self) -> str:
+        """What the labels of items are called, beside results that may be called labels too."""
+        are_results = self.results == "labels" or self.judged != "label"
+        return f"{self.judged}s" if are_results else f"labels of {self.item}s"
+
     def size(self, answers: Answers) -> tuple[int, int]:
         """How many items and answers users see."""
         return answers.n_items, answers.n_responses

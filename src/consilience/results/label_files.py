@@ -71,14 +71,11 @@ def write_label_files(result: Result, path: str, undecided: float | None = None)
 def list_tables(result: Result, undecided: float | None) -> Iterator[pa.Table]:
     """Yield the labels as tables with the columns of `to_frame`, one for each run of items."""
     with open_engine(None) as engine:
-        yield from engine.map(tabulate_run, engine.place(result.labels.runs()), result.labels, result.kind, undecided)
-
-
-def tabulate_run(run: slice, labels: Labels, kind: AnyKind, undecided: float | None) -> pa.Table:
-    """The labels of a run of items."""
-    columns = list_columns(labels.part(run), kind, undecided)
-    release_mapped()
-    return kind.mark(build_frame(columns, "pyarrow"))
+        kind, runs = result.kind, engine.place(result.labels.runs())
+        listed = engine.map(lambda run: list_columns(result.labels.part(run), kind, undecided), runs)
+        for columns in listed:
+            release_mapped()
+            yield kind.mark(build_frame(columns, "pyarrow"))
 
 
 def is_one_file(path: str) -> bool:
