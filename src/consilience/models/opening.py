@@ -83,20 +83,8 @@ def prepare(
     assert kind_of_source is not None
     if gold is not None and gold is not False:
         opened, gold = kind_of_source.take_known(opened, gold, open_known)
-    if wanted == "numbers" and kind_of_source is not TableKind:
-        what = f"These are {kind_of_source.title}, and no numbers."
-        raise InputError(what, Sentence("Leave out {kind}."), keyword="kind")
-    if wanted == "numbers" or (wanted == "auto" and kind_of_source is TableKind and are_measured(opened)):
-        if wanted == "auto":
-            name = shorten(opened.columns.get("label", "label"))
-            warn_of(
-                f"The answers in {name} are {opened.n_labels:,} different numbers. They are fused as numbers: each "
-                "item gets a value.",
-                Sentence("If they are classes, use {kind}.", kind="labels"),
-                Sentence("To silence this warning, use {kind}.", kind="numbers"),
-                keyword="kind",
-            )
-        kind_of_source = load_kind(cast(str, KINDS["Numbers"]))
+    if wanted != "labels":
+        kind_of_source = choose_kind(kind_of_source, opened, wanted)
     kind, answers = kind_of_source.to_answers(opened)
     blocked, n_blocked = None, None
     if block is not None:
@@ -120,6 +108,24 @@ def prepare(
         gold = kind.spread_known(known, answers.columns)
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, kind, blocked, n_blocked)
+
+
+def choose_kind(kind: type[AnyKind], opened: Any, wanted: str) -> type[AnyKind]:
+    """The kind of answers that may be numbers. If nobody said that they are, a warning tells."""
+    if kind is not TableKind and wanted == "numbers":
+        raise InputError(f"These are {kind.title}, and no numbers.", Sentence("Leave out {kind}."), keyword="kind")
+    if kind is not TableKind or (wanted == "auto" and not are_measured(opened)):
+        return kind
+    if wanted == "auto":
+        name = shorten(opened.columns.get("label", "label"))
+        warn_of(
+            f"The answers in {name} are {opened.n_labels:,} different numbers. They are fused as numbers: each item "
+            "gets a value.",
+            Sentence("If they are classes, use {kind}.", kind="labels"),
+            Sentence("To silence this warning, use {kind}.", kind="numbers"),
+            keyword="kind",
+        )
+    return load_kind(cast(str, KINDS["Numbers"]))
 
 
 def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
