@@ -254,6 +254,31 @@ def test_a_table_that_was_given_the_known_labels_has_no_estimate(fused, known):
     assert row["worth"] == 200
 
 
+def test_what_is_said_of_labels_that_cannot_be_used_can_be_done():
+    known = {n: "yes" if n % 2 else "no" for n in range(20)}
+    table = {"item": range(40), "p(yes)": [0.5] * 40, "p(maybe)": [0.5] * 40}
+    with pytest.raises(InputError, match=r"has no probability: 'no'. Add columns such as p\(no\)"):
+        cs.estimate(table, known)
+    rows = {"item": np.repeat(range(40), 3), "worker": np.tile(list("abc"), 40), "label": ["yes"] * 119 + ["no"]}
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(rows))
+    with pytest.raises(InputError, match="differ in case"):
+        model.estimate({n: label.upper() for n, label in known.items()})
+    with pytest.raises(InputError, match="--classes no,yes,odd"):
+        model.estimate(known | {0: "odd"})
+    rng = np.random.default_rng(0)
+    marks = {"essay": np.repeat(range(60), 3), "grader": np.tile(list("abc"), 60), "mark": rng.normal(50, 9, 180)}
+    graded = cs.fuse(marks, item="essay", kind="numbers")
+    assert graded.estimate(pa.table({"essay": np.arange(20), "label": rng.normal(50, 9, 20)})).n_known == 20
+    assert graded.estimate({"item": np.arange(20), "label": rng.normal(50, 9, 20)}).n_known == 20
+    two = {"item": range(40), "label": [n % 2 for n in range(40)]}
+    assert [row["of"] for row in cs.estimate(two, {n: (n + n // 9) % 2 for n in range(20)}).rows] == [0, 1]
+    pairs = {"item": ["1|a", "1|b"], "prompt": [1, 1], "system": ["a", "b"], "label": ["x", "y"]}
+    known_pairs = {"prompt": [1, 1], "system": ["a", "b"], "label": ["x", "y"]}
+    with pytest.raises(InputError, match="item='prompt,system'"):
+        cs.evaluate(pairs, known_pairs)
+    assert cs.evaluate(pairs, known_pairs, item="prompt,system").accuracy == 1
+
+
 def test_means_of_levels_and_numbers(fused):
     crowd = cs.simulate.ratings(300, seed=1)
     model = cs.fuse(crowd.responses)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError, Python, Sentence, listing, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths
-from .classes import find_by_value, normalise_column, to_number, to_numbers
+from .classes import find_by_value, normalise_column, normalise_label, to_number, to_numbers
 from .columns import (
     Codes,
     Column,
@@ -109,10 +109,18 @@ def match_gold(gold: object, responses: Answers, classes: Values, *, as_sample: 
         code = find_classes(column, classes, responses.normalised, used if responses.is_ordered else None)
         unknown = known & (code < 0)
         if unknown.any():
+            strange = to_values(column)[unknown]
+            forms = {normalise_label(each) for each in classes.tolist()}
+            remedies: list[str | Sentence] = ["Correct them."]
+            if any(normalise_label(each) in forms for each in strange.tolist()):
+                remedies = ["Write them as the classes are: they differ in case, spaces or Unicode form."]
+            elif as_sample:
+                every = ",".join(str(each) for each in dict.fromkeys([*classes.tolist(), *strange.tolist()]))
+                remedies.append(f"Or fuse again with all classes named: --classes {every}, in Python classes=.")
             raise InputError(
                 f"{table.name} has {plural(int(unknown.sum()), 'label')} not among the classes "
                 f"{listing(classes.tolist())}: {listing(dict.fromkeys(to_values(column)[unknown].tolist()))}.",
-                "Correct them.",
+                *remedies,
                 Sentence("Or name all classes with {classes}."),
             )
         if used.sum() < known.sum():

@@ -51,7 +51,9 @@ def open_labels(path: str, *, or_updated: bool = False) -> tuple[Any, bool]:
     loaded = load(path)
     if isinstance(loaded, Standalone) and not (or_updated and hasattr(loaded, "update")):
         problem = f"{path!r} holds a {type(loaded).__name__}, which has no labels."
-        raise InputError(problem, "Compute it again, from all answers.")
+        page = "Write a report on it: consilience report MODEL -o report.html."
+        remedy = "Compute it again, from all answers." if or_updated else page
+        raise InputError(problem, remedy)
     return loaded, isinstance(loaded, Questions)
 
 

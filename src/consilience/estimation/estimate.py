@@ -263,7 +263,9 @@ def find_bias(each: Quantity, rows: Sequence[Mapping[str, Any]], same: bool, n_k
         return
     outside = [row for row in rows if row["estimate"] is not None and not row["low"] <= row["fit_alone"] <= row["high"]]
     if outside:
-        row, form = outside[0], ".1%" if each.is_share else ".3g"
+        # the one that is the farthest outside
+        row = max(outside, key=lambda row: max(row["low"] - row["fit_alone"], row["fit_alone"] - row["high"]))
+        form = ".1%" if each.is_share else ".3g"
         what = f"the share of {name}" if each.is_share else "the mean"
         what += "" if row["group"] is None else f" in {shorten(row['group'])}"
         problem = f"Without known labels {what} would be {row['fit_alone']:{form}}, which is outside of "

@@ -28,8 +28,9 @@ from ..answers.columns import (
     number_groups,
     objects,
     plain_labels,
+    to_column,
 )
-from ..answers.gold import Gold, find_label, match_gold
+from ..answers.gold import Gold, find_classes, find_label, match_gold
 from ..answers.matching import match_column, match_items, open_gold
 from ..answers.tables import Table, key_roles, open_frame, read_figures
 from ..engines import open_engine
@@ -302,6 +303,14 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
         raise InputError(problem, "Divide percentages by 100, or correct the columns p(...).")
 
     if len(classes):
+        other = open_gold(known_table, paired, parts)
+        said = list_labels(other.read(find_label(other)))
+        absent = said[find_classes(to_column(said), classes) < 0]
+        if len(absent):
+            raise InputError(
+                f"{other.name} has labels of which {table.name} has no probability: {listing(absent.tolist())}.",
+                f"Add columns such as p({absent[0]}), of zeros if it was not possible, or correct the labels.",
+            )
         known = cast(Gold, match_gold(known_table, r, classes, as_sample=True))
         rows = np.flatnonzero(known.judging)
         truth = np.eye(len(classes))[known.codes[rows]]
@@ -312,13 +321,13 @@ def survey_table(given: object, gold: object, item: str | Sequence[str] | None =
         as_labels = {name: values.read(name) for name in values.names if name != column} | {
             "label": ["known"] * values.n_rows
         }
-        known = cast(Gold, match_gold(as_labels, r, objects(["known"]), as_sample=True))
+        known = cast(Gold, match_gold(open_frame(as_labels, values.name), r, objects(["known"]), as_sample=True))
         rows = np.flatnonzero(known.judging)
         place = np.full(r.n_items, -1)
         place[match_items(values, r)] = np.arange(values.n_rows)
         truth = read_figures(values, column)[place[rows], None]
     refuse_known(table, predicted, rows, truth)
-    scale = to_numbers(classes) if len(classes) else None
+    scale = to_numbers(classes) if len(classes) > 2 else None  # of two classes a share says all
     columns = {str(name): table.read(name) for name in table.names if str(name) not in found}
     n_aside = int(((known.codes >= 0) & ~known.judging).sum())
     chance = None if known.inclusion is None else known.inclusion[rows]

@@ -383,10 +383,16 @@ def _match(
     label = encode_in_order_of_appearance(labels)[0]
     clash = np.flatnonzero(label != label[gold_row][item])
     if len(clash):
+        shared = [name for name in known.names if name in table.names and name != find_label(known)]
         raise InputError(
             f"{known.name} gives more than one label to {plural(len(np.unique(item[clash])), 'item')}, such as that at "
             f"{known.locate(int(clash[0]))}.",
             "Keep one label per item.",
+            *(
+                [Sentence("Or name all columns of an item with {item}.", item=",".join(shared))]
+                if len(shared) > 1
+                else []
+            ),
         )
     # A key is as many numbers as there are columns, -1 where the other side has no such value.
     there = [encode_in_order_of_appearance(each)[1] for each in keys]

@@ -486,8 +486,12 @@ class Measurement(Standalone[Measured]):
         result = self.result_
         mean = np.nanmean(result.value)  # predicted where nobody answered
         values = {"value": to_column(np.where(np.isnan(result.value), mean, result.value))}
-        table = build_frame(result.table() | values, result.backend)
-        return estimate_population(survey_table(table, gold), of or "mean", by, pairs)
+        found, named = dict(result.table() | values), result.columns.get("item", "item")
+        if named not in found and not name_composite(result.columns):  # known values may call items as answers do
+            found = {named if name == "item" else name: column for name, column in found.items()}
+        item = named if named in found else None
+        population = survey_table(build_frame(found, result.backend), gold, item)
+        return estimate_population(population, of or "mean", by, pairs)
 
     def overview(self, title: str = "") -> Document:
         """What terminals, notebooks and JSON show."""
