@@ -135,11 +135,6 @@ class Format:
         codec: Codec = getattr(import_module(f".{module}", __package__), name)
         return codec
 
-    @property
-    def is_joint(self) -> bool:
-        """Whether its reader takes all files at a path together."""
-        return self.kind in ("spans", "answers")
-
     def fits(self, path: str) -> bool:
         """Tell whether a path has a suffix of this format."""
         name = path.lower()

@@ -26,6 +26,8 @@ from .files import PathLike, check_encoding, list_inputs, name_of, place_of_row,
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
+# Readers of these kinds take all files at a path together.
+JOINT_KINDS = ("spans", "answers")
 # Of the answers in a log: the columns that say together which item a row is about, and those of several questions.
 ITEM, QUESTIONS = "item", "questions"
 
@@ -170,7 +172,7 @@ def open_paths(source: Any) -> Any:
 def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """The files that `path` stands for, and the format they share."""
     named = find_by_name(format)
-    if named is not None and named.is_joint:
+    if named is not None and named.kind in JOINT_KINDS:
         return [path], named  # readers of tools know by themselves how files belong together
     if os.path.isdir(path):
         from .brat import is_brat
@@ -182,7 +184,7 @@ def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]
         return [file for file in inputs if named.fits(file)] or inputs, named
     inputs, shared = share_format(path)
     if shared is not None:
-        return [path] if shared.is_joint else inputs, shared
+        return [path] if shared.kind in JOINT_KINDS else inputs, shared
     raise InputError(
         f"{listing(inputs)} has no suffix that can be read, nor is its content that of a known format.",
         next(
