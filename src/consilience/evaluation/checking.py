@@ -15,7 +15,14 @@ import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.classes import are_measured, to_numbers
-from ..answers.columns import encode_in_order_of_appearance, find_missing, find_present, name_composite, number_groups
+from ..answers.columns import (
+    encode_in_order_of_appearance,
+    find_missing,
+    find_present,
+    name_composite,
+    number_groups,
+    plain_labels,
+)
 from ..answers.previews import to_word
 from ..answers.tables import Table, open_frame
 from ..documents.document import Column, Document, Fact, Facts, to_name
@@ -426,6 +433,7 @@ def list_columns(table: Table, roles: Mapping[str, str]) -> list[dict[str, Any]]
         except InputError:  # objects in it: a column without a role, which no answer needs
             rows.append({"name": name, "role": "not read", **nothing})
             continue
+        column = plain_labels(column) if roles.get(name) == "label" else column
         values = encode_in_order_of_appearance(column.take(find_present(column)))[1]
         shown = [to_word(each) for each in values[:N_EXAMPLES].tolist()]
         row: dict[str, Any] = {"name": name, "role": roles.get(name, ""), "values": len(values)}
